@@ -1,0 +1,118 @@
+// What is kept of a run in memory: bounded at any length, and the same whether it grew live or was read from run.db.
+//
+// Per rank: raw steps (the newest kMaxRaw), and rollups of 10, 100, 1000, ... steady steps, each level bounded by
+// kMaxRollups. Level n+1 is made from ten rollups of level n, so raw + rollups cover the whole run.
+// Thread safety: none; one owner. Invariant: steps of a rank arrive in order.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/settings.h"
+#include "model/step_sample.h"
+
+namespace stepscope {
+
+// A weighted block of consecutive steady steps: one step (count 1) or a rollup. What the engine reads.
+struct StepBlock {
+  int64_t first_step = 0;
+  int64_t last_step = 0;
+  int64_t begin_ns = 0;
+  int64_t count = 0;
+  // index kPhaseCount is the step total
+  std::array<double, kPhaseCount + 1> mean_ns{};
+  std::array<int64_t, kPhaseCount + 1> min_ns{}, median_ns{}, max_ns{};
+  std::map<std::string, double> user_mean_ns;
+  std::map<std::string, double> part_mean_ns;  // names of StepParts: loss, epoch_start, other_before_forward, ...
+};
+
+struct OccurrenceStats {
+  int64_t count = 0;
+  int64_t total_ns = 0;
+  std::deque<int64_t> recent_ns;  // newest kMaxOccurrences durations, for the median
+};
+
+struct MemorySample {      // taken once a second by the agent
+  int64_t mono_ns = 0;
+  int64_t step = -1;       // the rank's step at that moment; -1 before the first
+  std::optional<int64_t> rss_bytes, anon_bytes, worker_pss_bytes, device_allocated_bytes;
+  std::optional<double> cpu_cores;  // cores used by the process and its children
+};
+
+struct RankHistory {
+  static constexpr size_t kMaxRaw = 2000, kMaxRollups = 2000, kMaxOccurrences = 256, kMaxMemory = 2000;
+
+  int32_t rank = 0;
+  int32_t local_rank = -1, world_size = 1, attempt = 0;
+  std::string node;
+  int32_t pid = 0;
+  std::string executable, python_version, torch_version;
+  uint32_t facts = 0;              // wire::FactBits
+
+  int64_t steps = 0;               // finished well, warm-up included
+  int64_t warmup_steps = 0;        // how many of these
+  int64_t failed_steps = 0;        // not in steps
+  int64_t profiled_steps = 0;
+  int64_t incomplete_steps = 0;
+  int64_t first_begin_ns = 0, last_end_ns = 0;   // span of the run seen
+  int64_t warmup_total_ns = 0;
+  int64_t steady_samples = 0;      // over steady steps with known samples
+  int64_t steady_samples_ns = 0;   // their time
+  int64_t steady_fetches = 0, steady_backwards = 0, steady_optimizer_steps = 0, skipped_steps = 0;
+  int64_t records_written = 0, records_dropped = 0;
+  int64_t cost_ns = 0, cost_calls = 0;
+
+  std::deque<StepSample> raw;
+  std::vector<std::deque<StepBlock>> rollups;  // [0]: 10 steps, [1]: 100, ...
+  std::array<OccurrenceStats, kOccurrenceKinds> occurrences;
+  std::deque<MemorySample> memory;             // halved (every second dropped) when full: covers the whole run
+
+  // Marks warm-up, counts, rolls up, trims. Returns the rollups made, for the store.
+  std::vector<std::pair<int, StepBlock>> add(StepSample step, const Settings& settings);
+  void add(const Occurrence& occurrence);
+  void add(const MemorySample& sample);
+  // Steady steps of the whole run, oldest first: coarse blocks where raw was trimmed, single steps where not.
+  std::vector<StepBlock> steady_blocks() const;
+};
+
+// Host readings over the run: average and peak, no list.
+struct Gauge {
+  double sum = 0, peak = 0;
+  int64_t count = 0;
+  std::string not_measured;  // why, when count is 0
+  void add(double v) { sum += v; peak = count == 0 || v > peak ? v : peak; ++count; }
+  std::optional<double> average() const {
+    return count == 0 ? std::nullopt : std::optional(sum / static_cast<double>(count));
+  }
+};
+
+struct NodeHistory {
+  std::string node;
+  double cores_usable = 0;                 // min of affinity, cpuset, quota, ancestors; 0 unknown
+  std::string cores_limit_reason;          // "affinity", "cgroup quota 1.5 of /a/b", ...
+  std::optional<int64_t> memory_limit_bytes;  // tightest of cgroup and ancestors, else the machine's
+  Gauge cpu_cores, cpu_throttled_share, memory_bytes, job_memory_bytes;  // job: PSS/RSS of ranks and workers
+  Gauge disk_read_bps, disk_write_bps, net_rx_bps, net_tx_bps;
+};
+
+struct RunHistory {
+  // identity
+  std::string name, id, folder;
+  std::vector<std::string> command;
+  int64_t started_wall_ns = 0;
+  int64_t duration_ns = 0;
+  std::optional<int> exit_code;            // absent while running, or lost with a killed supervisor
+  bool live = false;
+  Settings settings;
+  std::vector<RankHistory> ranks;          // by rank
+  std::vector<NodeHistory> nodes;
+  std::vector<std::string> unobserved;     // sentences: which interpreter was not observed, and why
+  std::vector<std::string> notices;        // what else the card must say (drops, no room, restarted agent, ...)
+};
+
+}  // namespace stepscope
