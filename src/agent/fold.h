@@ -1,18 +1,31 @@
-// Folds the records of one process into steps: who owned each instant of the step thread's timeline.
+// Folds the records of one process into steps: who owned each instant of the step thread's
+// timeline.
 //
-// Rules (design, "Where the hooks are" and "A step"): the innermost span owns the time, except that validation,
-// checkpoint and profiler own all within them (the innermost of these three), and gc and compile are taken out of
-// whatever they interrupt. Phases of a step are exclusive and add up to it.
+// Rules (design, "Where the hooks are" and "A step"): the innermost span owns the time, except that
+// validation, checkpoint and profiler own all within them (the innermost of these three), and gc
+// and compile are taken out of whatever they interrupt. Phases of a step, the user's included, are
+// exclusive and add up to it. See fold_sweep.h.
 //
-// Thread safety: none, one owner. Bounded: keeps at most kMaxPending records of the step in progress; beyond that the
-// step is incomplete. Pure: no clock, no I/O. Invariant: records are pushed in the order of their index.
+// What it reads: kSpan and kSync (as a span of sync) of the host's clock; kStep closes a step;
+// marks kZeroGrad, kOptimizerSkipped, kStepBegin (the first step begins; with trace_step each time
+// a block is entered), and kValidationBegin. Spans go to steps by time, not by place in the ring:
+// what reaches beyond a close, or lies after it, is kept for the next one. So a restart that reads
+// on from needed_index() may meet closes again that were given out; resume() says until when, and
+// these are passed over.
+//
+// Thread safety: none, one owner. Bounded: keeps at most kMaxPending records of the step in
+// progress; beyond that the step is incomplete. Pure: no clock, no I/O. Invariant: records are
+// pushed in the order of their index.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "agent/fold_sweep.h"
 #include "model/step_sample.h"
 #include "ring/reader.h"
 
@@ -30,13 +43,36 @@ class Fold {
   Fold(int32_t rank, std::function<std::string(uint8_t)> name_of);
 
   void push(const ring::RecordValue& record, Folded& out);
-  void note_loss(uint64_t records);   // dropped or holes: the step in progress is incomplete
-  void finish(Folded& out);           // the process ended: rule (d)
-  uint64_t needed_index() const;      // records before this are in steps already given out
+  void note_loss(uint64_t records);  // dropped or holes: the step in progress is incomplete
+  void finish(Folded& out);          // the process ended: rule (d)
+  uint64_t needed_index() const;  // records before it are in what was given out; 0: nothing was yet
   void set_rank(int32_t rank);
+  void set_explicit();               // trace_step makes the steps: what is left at the end is none
+  void resume(int64_t last_end_ns);  // steps up to here were given out by an earlier agent
 
  private:
-  // ...
+  void add(const ring::RecordValue& record, uint8_t phase, ItemKind kind, Folded& out);
+  void close(const ring::RecordValue& record, Folded& out);
+  void keep_carried(int64_t end_ns);
+  StepSample sweep(int64_t begin_ns, int64_t end_ns, int64_t block_begin_ns, Folded& out);
+  void name_user_phases(StepSample& step);
+  int64_t block_begin(int64_t begin_ns, int64_t end_ns) const;
+  int64_t rest_begin() const;
+  void give_up_pending(Folded& out);
+  void end_open_validation();
+
+  int32_t rank_;
+  std::function<std::string(uint8_t)> name_of_;
+  std::array<std::string, kMaxUserPhases> names_;  // asked for once
+  std::vector<Item> pending_;
+  Sweep sweep_;
+  Shares shares_;
+  uint64_t next_index_ = 0;  // after the last record pushed
+  uint64_t needed_index_ = 0;
+  int crowded_closes_ = 0;  // in a row, with more than kCrowded items kept
+  std::optional<int64_t> last_end_ns_;
+  bool explicit_ = false;
+  bool incomplete_ = false;
 };
 
 }  // namespace stepscope::agent

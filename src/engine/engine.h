@@ -1,5 +1,6 @@
-// Run history in, findings out. Pure: no clock, no I/O, no state between calls; the same input gives the same
-// output (the bootstrap's seed is fixed). One file a rule; the rules are listed in engine.cpp.
+// Run history in, findings out. Pure: no clock, no I/O, no state between calls; the same input
+// gives the same output (the bootstrap's seed is fixed). One file a rule; the rules are listed in
+// engine.cpp.
 #pragma once
 
 #include <vector>

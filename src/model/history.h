@@ -22,7 +22,8 @@ namespace stepscope {
 struct StepBlock {
   int64_t first_step = 0;
   int64_t last_step = 0;
-  int64_t begin_ns = 0;
+  int64_t begin_ns = 0;  // of the first step
+  int64_t end_ns = 0;    // of the last one; what begins at or after it is in no block up to this one
   int64_t count = 0;
   // index kPhaseCount is the step total
   std::array<double, kPhaseCount + 1> mean_ns{};
@@ -52,7 +53,7 @@ struct RankHistory {
   std::string node;
   int32_t pid = 0;
   std::string executable, python_version, torch_version;
-  uint32_t facts = 0;              // wire::FactBits
+  uint32_t facts = 0;              // FactBits, model/facts.h
 
   int64_t steps = 0;               // finished well, warm-up included
   int64_t warmup_steps = 0;        // how many of these
@@ -65,14 +66,18 @@ struct RankHistory {
   int64_t steady_samples_ns = 0;   // their time
   int64_t steady_fetches = 0, steady_backwards = 0, steady_optimizer_steps = 0, skipped_steps = 0;
   int64_t records_written = 0, records_dropped = 0;
-  int64_t cost_ns = 0, cost_calls = 0;
+  int64_t cost_ns = 0, cost_calls = 0;  // of all our calls so far, scaled up from the sampled ones
 
   std::deque<StepSample> raw;
   std::vector<std::deque<StepBlock>> rollups;  // [0]: 10 steps, [1]: 100, ...
   std::array<OccurrenceStats, kOccurrenceKinds> occurrences;
   std::deque<MemorySample> memory;             // halved (every second dropped) when full: covers the whole run
 
-  // Marks warm-up, counts, rolls up, trims. Returns the rollups made, for the store.
+  // Steady steps at the end of raw that are in no rollup yet; -1 (also after a load): not counted yet. Not stored.
+  int32_t unrolled_steps = -1;
+
+  // Marks warm-up, counts, rolls up, trims. Returns the rollups made, for the store. The step as it was kept, its
+  // warm-up flag set, is raw.back() then.
   std::vector<std::pair<int, StepBlock>> add(StepSample step, const Settings& settings);
   void add(const Occurrence& occurrence);
   void add(const MemorySample& sample);

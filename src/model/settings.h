@@ -1,5 +1,5 @@
-// Every threshold and limit, with the defaults of diagnosis.md. One table drives parsing, --help, docs and the
-// `settings` object of summary.json (settings.cpp).
+// Every threshold and limit, with the defaults of diagnosis.md. One table drives parsing, --help,
+// docs and the `settings` object of summary.json (settings.cpp).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 namespace stepscope {
 
 struct Settings {
-  // diagnosis, shares of the step from 0 to 1
+  // diagnosis, shares of the step from 0 to 1. A finding fires at its warning; it is critical when
+  // it is at both.
   double input_warning = 0.10, input_critical = 0.20;
   double h2d_warning = 0.10, h2d_critical = 0.20;
   double sync_warning = 0.10, sync_critical = 0.20;
@@ -30,7 +31,7 @@ struct Settings {
   double memory_imbalance = 0.20;
   // recording
   int64_t segment_kb = 256, worker_segment_kb = 64;
-  double shm_share = 0.05;      // of the free space, all segments together
+  double shm_share = 0.05;  // of the free space, all segments together
   int64_t keep_raw_steps = 2000;
 
   // Unknown key or unreadable value: an Error that names both and the nearest key.
@@ -39,6 +40,8 @@ struct Settings {
 };
 
 // --set beats STEPSCOPE_* (STEPSCOPE_INPUT_WARNING=0.2) beats ./stepscope.toml (key = value, flat).
+// Other variables named STEPSCOPE_* are not settings and are left alone; an empty one counts as
+// unset.
 Result<Settings> load_settings(const std::map<std::string, std::string>& from_flags,
                                const std::map<std::string, std::string>& environment,
                                std::string_view toml_text, std::string_view toml_name);

@@ -27,7 +27,7 @@ struct StepSample {
   int64_t step = 0;  // from 0, numbered by the rank's own process
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
-  std::array<int64_t, kPhaseCount> phase_ns{};              // exclusive; they add up to end - begin
+  std::array<int64_t, kPhaseCount> phase_ns{};  // exclusive; with user_phase_ns they add up to end - begin
   std::vector<std::pair<std::string, int64_t>> user_phase_ns;  // exclusive too, by name
   StepParts parts;
   bool failed = false;
@@ -43,6 +43,7 @@ struct StepSample {
   int32_t skipped_steps = 0;
 
   int64_t total_ns() const { return end_ns - begin_ns; }
+  bool steady() const { return !warmup && !failed && !profiled && !incomplete && !paused; }
   int64_t& operator[](Phase p) { return phase_ns[static_cast<size_t>(p)]; }
   int64_t operator[](Phase p) const { return phase_ns[static_cast<size_t>(p)]; }
 };

@@ -13,12 +13,15 @@
 // where the time of a step went is decided by the agent's fold, from the spans.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "base/result.h"
 #include "model/phase.h"
+#include "recorder/phase_stack.h"
 #include "recorder/step_clock.h"
 #include "ring/writer.h"
 #include "wire/segment_format.h"
@@ -34,21 +37,19 @@ struct OpenOptions {
   std::string run_id, python_version, torch_version, executable;
 };
 
-enum class FetchEnd : uint8_t { kBatch, kExhausted, kRaised };
-
 class Recorder {
  public:
-  static Recorder& instance();
+  static Recorder& instance() { return instance_; }
 
   Status open(const OpenOptions& options);  // once; "no room" and the like are errors, said once by the caller
-  void close();                             // publishes what is pending; the file stays for the agent
-  bool recording() const { return on_.load(std::memory_order_relaxed); }
-  bool is_open() const;
+  void close();                             // publishes what is pending, then sets kFactClosed; the file stays
+  bool recording() const { return state_.load(std::memory_order_relaxed) != State::kOff; }
+  bool is_open() const { return open_.load(std::memory_order_relaxed); }
   void pause();
   void resume();
   void set_fact(uint32_t fact);
   void set_ranks(int rank, int local_rank, int world_size, int local_world_size);  // when torch.distributed starts
-  uint32_t step() const;
+  uint32_t step() const;                    // in progress, from 0; from any thread
 
   // loader: a number that stays the same for one loader object and is never used for another
   void iter_begin(uint64_t loader, bool grad_on);   // DataLoader.__iter__: workers start
@@ -61,7 +62,8 @@ class Recorder {
   void forward_end(bool raised);
   void backward_begin();
   void ready();                                     // all local work of the backward in progress is done
-  void backward_end(bool raised, bool reduced);     // reduced: it ended with a wait for other ranks
+  // reduced: it ended with a wait for other ranks. Returns whether ready() was called within it.
+  bool backward_end(bool raised, bool reduced);
   void optimizer_begin(uint64_t optimizer);
   void optimizer_end(uint64_t optimizer);
   void optimizer_skipped();                         // GradScaler did not call step
@@ -76,16 +78,89 @@ class Recorder {
   // Any other phase, and user phases: kH2d, kCheckpoint, kCompile, kGc, kProfiler, kInput, ... or name()'s number.
   void begin(uint8_t phase);
   void end(uint8_t phase, bool raised = false);
+  void cancel(uint8_t phase);                       // a begin() that turned out to be none: no record
   uint8_t name(const char* user_phase);             // a built-in name gives that phase's number; allocates nothing
   void profiler_window(bool open);                  // steps inside are flagged
 
   void enter_step();                                // trace_step
   void exit_step(bool raised);
+  bool nested_step_seen() const { return clock_.nested_seen(); }  // a trace_step inside another: warned about once
+  void add_samples(uint64_t samples);               // of the step in progress, besides those of fetched batches
 
  private:
-  Recorder() = default;
-  std::atomic<bool> on_{false};
-  // ...
+  enum class State : uint8_t { kOff, kOn, kResumed };  // resumed: the step thread has yet to forget what was open
+  class Call;                 // one public call: whose it is, when, and now and then what it costs
+  friend class RecorderTest;  // makes recorders of its own
+  constexpr Recorder() = default;
+
+  bool mine(bool binds) {
+    const void* self = thread_mark();
+    if (step_thread_.load(std::memory_order_relaxed) != self) return bind(self, binds);
+    if (binds) bound_.store(true, std::memory_order_relaxed);
+    return true;
+  }
+  bool bind(const void* self, bool binds);
+  static const void* thread_mark();
+  void forget_open();
+  void start_over(const ring::Writer& writer);
+
+  void push(Phase phase, int64_t t_ns, uint8_t flags = 0) { push(static_cast<uint8_t>(phase), t_ns, flags); }
+  void push(uint8_t phase, int64_t t_ns, uint8_t flags);
+  void pop(Phase phase, int64_t t_ns, int flags, uint64_t a = wire::kUnmeasured) {
+    pop(static_cast<uint8_t>(phase), t_ns, flags, a);
+  }
+  void pop(uint8_t phase, int64_t t_ns, int flags, uint64_t a);
+  void show_now(int64_t t_ns);
+  void write(const ring::RecordFields& fields) {
+    if (!muted_) writer_.write(fields);
+  }
+  void mark(wire::MarkCode code, int64_t t_ns);
+  void sync_point(uint64_t group, int64_t ready_ns, int64_t leave_ns);
+  void settle() {
+    if (clock_.decided().any) write_decided();
+  }
+  void write_decided();
+  void read_control();
+  static void silence_child();
+
+  static Recorder instance_;
+
+  std::atomic<State> state_{State::kOff};
+  bool muted_ = false;  // the control word says off; steps are still counted
+  uint32_t until_sample_ = 1;
+  int64_t clock_cost_ns_ = 0;  // of one look at the clock
+  std::atomic<const void*> step_thread_{nullptr};
+  std::atomic<bool> bound_{false};  // for good
+  std::atomic<bool> open_{false};
+  std::atomic<uint32_t> facts_{0};
+  std::atomic<uint32_t> names_{0};
+  std::atomic<bool> naming_{false};
+  std::atomic<bool> in_backward_{false};
+  std::atomic<int64_t> ready_ns_{0};  // in the backward in progress; 0: not yet
+
+  int64_t last_event_ns_ = 0;
+  uint64_t started_loader_ = 0;  // its next fetch is the first of its epoch
+  bool loader_started_ = false;
+  int sync_depth_ = 0;
+  uint64_t sync_group_ = 0;
+  int64_t sync_begin_ns_ = 0;
+  struct Group { uint64_t id = 0, points = 0; };
+  std::array<Group, 16> groups_{};  // numbers of sync points; those of further groups are not numbered
+  size_t group_count_ = 0;
+
+  ring::Writer writer_;
+  PhaseStack stack_;
+  StepClock clock_;
 };
+
+// A word that no other living thread has: cheaper than a thread id.
+inline const void* Recorder::thread_mark() {
+#if defined(__has_builtin) && __has_builtin(__builtin_thread_pointer)
+  return __builtin_thread_pointer();
+#else
+  static thread_local char mark;
+  return &mark;
+#endif
+}
 
 }  // namespace stepscope::recorder

@@ -2,8 +2,10 @@
 // numbers and strings are copied out once and checked against what the file really holds; nothing is believed twice.
 //
 // Thread safety: one reader object, one thread; any number of writers at the same time.
-// Lifetime: maps the file while it lives; the file may be unlinked meanwhile.
-// Invariant: never reads outside the mapping, never loops on a number that the segment holds.
+// Lifetime: holds the file open, never mapped: pread of a tmpfs file sees what its writers stored, and a file that
+// somebody cuts short, or that has holes in a full tmpfs, gives a short read here instead of SIGBUS. It may be
+// unlinked meanwhile.
+// Invariant: never loops on a number that the segment holds; memory is bounded by the caller's buffer.
 #pragma once
 
 #include <cstdint>
@@ -46,12 +48,14 @@ struct NowValue {
 class Reader {
  public:
   static Result<Reader> open(const std::string& path);
+  static Result<Reader> from_fd(int fd, const std::string& name);  // takes the descriptor; name is for messages
   Reader(Reader&&) noexcept;
   Reader& operator=(Reader&&) noexcept;
   ~Reader();
 
   IdentityValue identity() const;  // read anew: the late fields change
   NowValue now() const;
+  uint64_t capacity() const { return capacity_; }  // records that the ring holds
   uint64_t head() const;
   uint64_t tail() const;
   uint64_t dropped() const;
@@ -59,9 +63,9 @@ class Reader {
   uint64_t cost_calls() const;
   std::string name(uint8_t user_phase) const;  // "phase-40" when the table does not have it
 
-  // Copies published records from `from` on (clamped into what the ring can still hold), in order, at most
-  // out.size(). Stops at the first unfinished one, unless writer_dead: then holes are skipped.
-  // Returns how many were copied; next_index is where to go on; lost counts holes skipped.
+  // Copies published records from `from` on (clamped into what the ring can still hold: not before tail), in order,
+  // at most out.size(). Stops at the first unfinished one, unless writer_dead: then holes are skipped.
+  // Returns how many were copied; next_index is where to go on; lost counts holes and impossible records skipped.
   struct Drained { size_t count; uint64_t next_index; uint64_t lost; };
   Drained drain(uint64_t from, std::span<RecordValue> out, bool writer_dead) const;
 
@@ -70,10 +74,15 @@ class Reader {
   void control(wire::Control word);
 
  private:
-  Reader() = default;
-  const wire::SegmentHead* head_ = nullptr;
-  size_t bytes_ = 0;
-  uint64_t capacity_ = 0;
+  struct Window { uint64_t begin, end; };
+  Reader(int fd, uint64_t capacity) : fd_(fd), capacity_(capacity) {}
+  bool read_at(size_t offset, void* to, size_t bytes) const;
+  void write_at(size_t offset, const void* from, size_t bytes);
+  uint64_t word(size_t offset) const;
+  Window window() const;
+
+  int fd_ = -1;
+  uint64_t capacity_ = 0;  // from the file's size, never from its bytes
 };
 
 }  // namespace stepscope::ring

@@ -1,42 +1,121 @@
-// Host readings of a node and of the run's processes, from /proc and the cgroup tree below a root that tests replace.
+// Host readings of a node and of the run's processes, from /proc and the cgroup tree below a root
+// that tests replace.
 //
-// Thread safety: one owner. No lock, no thread. Every reading that fails is absent with a reason ("/proc/stat: permission
-// denied"), never 0. statm each call; PSS (smaps_rollup, slow on large processes) at most every 10 s and within a time budget.
+// Thread safety: one owner. No lock, no thread. Every reading that fails is absent with a reason
+// ("/proc/stat: Permission denied"), never 0. What each reading means:
+//   rss, anon          statm of the rank; anon is without files and shared memory: page cache is
+//                      not memory that the process holds
+//   worker_pss         proportional share of the rank's descendants, without file pages. Pages that
+//                      a fork still shares are counted once. smaps_rollup is slow on large
+//                      processes: rounds are at least kPssIntervalNs apart and take at most
+//                      1/kPssShare of the time, kPssBudgetNs a call. Absent between rounds
+//   cpu_cores          of the rank and its descendants, those that ended included
+//   node.memory_bytes  of what node.memory_limit_bytes is the limit of: the machine without what is
+//                      available, or the limiting cgroup without its page cache
+//   node.cpu_cores     cores in use on the machine, by whomever
+//   disk               what the run's processes read from and wrote to storage; what came from the
+//                      page cache is not in it
+//   net                of the interfaces of the machine (container) without loopback and bridges
+// A rate needs two calls. Invariant: one pass over /proc a call; known strangers are not read again
+// for 10 calls.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "model/history.h"
+#include "sampler/cgroup.h"
 
 namespace stepscope::sampler {
 
-struct Process { int32_t pid; int64_t start_ticks; int32_t rank; };
+struct Process {
+  int32_t pid;
+  int64_t start_ticks;
+  int32_t rank;
+};
 
 // Field 22 of /proc/<pid>/stat; absent when the process is gone.
 std::optional<int64_t> process_start(int32_t pid, const std::string& root = "");
-bool process_alive(int32_t pid, int64_t start_ticks, const std::string& root = "");  // a zombie is dead
+// A zombie is dead. start_ticks <= 0: not known, the pid alone decides. Without a readable /proc,
+// kill(pid, 0) does.
+bool process_alive(int32_t pid, int64_t start_ticks, const std::string& root = "");
 
 class Sampler {
  public:
-  explicit Sampler(std::string root = "");  // "" reads /proc and /sys, else <root>/proc and <root>/sys
+  static constexpr int64_t kPssIntervalNs = 2'000'000'000;
+  static constexpr int64_t kPssBudgetNs = 20'000'000;
+  static constexpr int64_t kPssShare = 300;
 
-  // Adds one reading to the node's gauges and returns one MemorySample per rank process (its workers included:
-  // descendants are found through ppid). `now_ns`: CLOCK_MONOTONIC, given by the caller.
-  std::map<int32_t, MemorySample> sample(const std::vector<Process>& ranks, int64_t now_ns, NodeHistory& node);
+  // "" reads /proc and /sys, else <root>/proc and <root>/sys.
+  explicit Sampler(std::string root = "", int64_t pss_budget_ns = kPssBudgetNs);
+
+  // Adds one reading to the node's gauges and returns one MemorySample per living rank process (its
+  // workers included: descendants are found through ppid). The first call with a rank also fills
+  // the node's limits (cores, memory).
+  // `now_ns`: CLOCK_MONOTONIC, given by the caller.
+  std::map<int32_t, MemorySample> sample(const std::vector<Process>& ranks, int64_t now_ns,
+                                         NodeHistory& node);
 
   // min of affinity, cpuset, quota, own cgroup and its ancestors, v1 and v2. pid: whose cgroup.
-  struct Cores { double usable; std::string reason; };
+  // 0: not known.
+  struct Cores {
+    double usable;
+    std::string reason;
+  };
   Cores usable_cores(int32_t pid) const;
-  struct MemoryLimit { std::optional<int64_t> bytes; std::string reason; };
+  struct MemoryLimit {
+    std::optional<int64_t> bytes;
+    std::string reason;
+  };
   MemoryLimit memory_limit(int32_t pid) const;
 
  private:
+  struct Member {
+    int32_t pid;
+    int32_t rank;
+    bool worker;
+    int64_t cpu_ticks;
+  };
+  struct Rate {
+    bool known = false;
+    int64_t value = 0, at_ns = 0;
+  };
+  struct PssRound {
+    std::vector<Member> todo;                 // read from the back
+    std::map<int32_t, int64_t> worker_bytes;  // by rank
+    int64_t job_bytes = 0, spent_ns = 0;
+    bool running = false, failed = false;
+    std::string reason;
+  };
+
+  std::vector<Member> find_members(const std::vector<Process>& ranks);
+  std::optional<double> rate(Rate& last, std::optional<int64_t> value, int64_t now_ns) const;
+  void add_rate(Gauge& gauge, Rate& last, std::optional<int64_t> value, int64_t now_ns,
+                double unit) const;
+  void read_pss(const std::vector<Member>& members, int64_t now_ns,
+                std::map<int32_t, MemorySample>& out, NodeHistory& node);
+  void read_node(int64_t now_ns, NodeHistory& node);
+  void read_node_memory(NodeHistory& node) const;
+  void read_throttling(NodeHistory& node);
+  void read_disk(const std::vector<Member>& members, int64_t now_ns, NodeHistory& node);
+  void read_net(int64_t now_ns, NodeHistory& node);
+
   std::string root_;
-  // ...
+  int64_t pss_budget_ns_;
+  std::unordered_map<int32_t, int32_t> parents_;  // pid -> ppid, as of the last full pass
+  int calls_ = 0;
+  int32_t group_pid_ = 0;  // whose cgroup is watched
+  Cgroup cpu_group_;
+  std::optional<CgroupMemory> memory_group_;  // absent: the machine's memory is the limit
+  std::optional<Throttling> throttled_;
+  std::map<int32_t, Rate> rank_cpu_;
+  Rate node_cpu_, disk_read_, disk_write_, net_rx_, net_tx_;
+  PssRound pss_;
+  int64_t next_pss_ns_ = INT64_MIN;
 };
 
 }  // namespace stepscope::sampler

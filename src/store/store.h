@@ -1,15 +1,15 @@
 // run.db: a run's history in SQLite, the only truth that outlives the processes.
 //
-// Thread safety: one owner, one thread. Lifetime: open -> any number of commits -> finish. A killed owner leaves the
-// last commit. Full disk, read-only, corrupt: an Error that names the file; the caller goes on without storing.
-// In place on local file systems (WAL while live, journal_mode=DELETE after finish); on a network file system in
-// TMPDIR with a copy (SQLite backup, rename) in the run folder each 60 s and at the end.
+// Thread safety: one owner, one thread; other processes may read() at any time. Lifetime: create or open -> any number
+// of commits -> finish. A killed owner leaves the last whole commit. A commit that fails (disk full, folder gone) stores
+// nothing and may be followed by others: the next one that succeeds also stores what the failed ones missed.
+// In place on local file systems (WAL while live, one file after finish); on a network file system in $TMPDIR with a
+// copy in the run folder at most every 60 s and at the end (network_copy.h).
+// Invariant: after a commit the file holds exactly the history that it was given: bounded as the history is.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -18,31 +18,33 @@
 
 namespace stepscope::store {
 
-struct SegmentPosition { int32_t pid; uint64_t nonce; uint64_t next_index; };
+struct SegmentPosition {
+  int32_t pid;
+  uint64_t nonce;
+  uint64_t next_index;  // the first record that is not in the history yet
+};
 
-// What one commit adds; everything in one transaction.
+// What a commit stores beside the history, in the same transaction.
 struct Batch {
-  std::vector<StepSample> steps;                                    // raw, warmup flag set
-  std::vector<std::pair<int32_t, std::pair<int, StepBlock>>> rollups;  // rank, (level, block)
-  std::vector<Occurrence> occurrences;
-  std::vector<SegmentPosition> positions;
+  std::vector<Occurrence> occurrences;     // new since the last commit: the history itself keeps only their lengths
+  std::vector<SegmentPosition> positions;  // those that moved
 };
 
 class Store {
  public:
-  static Result<Store> create(const std::string& run_folder);
-  static Result<Store> open(const std::string& run_folder);  // to go on, or to recover
-  static Result<RunHistory> read(const std::string& run_folder);  // read-only: live, ended, or left by a kill
+  static Result<Store> create(const std::string& run_folder);  // the folder exists and holds no run.db
+  static Result<Store> open(const std::string& run_folder);    // to go on, or to finish what a kill left
+  static Result<RunHistory> read(const std::string& run_folder);  // live, ended, or left by a kill; changes nothing
 
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
   ~Store();
 
-  // Also writes the run's and ranks' own rows (identity, counts, gauges, notices) from `run`.
   Status commit(const RunHistory& run, const Batch& batch);
-  Result<RunHistory> load() const;
-  Result<std::vector<SegmentPosition>> positions() const;
-  Status finish(const RunHistory& run, const std::vector<Finding>& findings);  // state ended, one file
+  Result<RunHistory> load();
+  Result<std::vector<SegmentPosition>> positions();
+  // State ended, findings, one file. A later commit makes the run live again.
+  Status finish(const RunHistory& run, const std::vector<Finding>& findings);
 
  private:
   struct Impl;

@@ -4,7 +4,7 @@
 //   offset 0      Identity    written once before the file gets its name, then only `late` fields change
 //          1024   WriterLine  head, written, dropped                    (writer only)
 //          1088   NowLine     what the step thread does at this moment  (writer only)
-//          1152   ReaderLine  tail, heartbeat                           (agent only)
+//          1152   ReaderLine  tail and its complement, heartbeat        (agent only)
 //          1216   ControlLine the one word that points back             (agent only)
 //          2048   NameTable   64 user phase names, append-only          (writer only)
 //          8192   Record[capacity]
@@ -16,6 +16,11 @@
 //   released     tail > i                 the slot belongs to the writer again
 // When head - tail == capacity the writer drops the record and counts it. It never waits.
 //
+// The order of records is the order in which things were known, not the order in which they happened: a span is
+// written at its end, and a kStep record may close a step whose end lies before spans that already stand in the
+// ring (an optimizer's entry, a validation that turns out to have been training, up to 16 steps at once when a loop
+// without fetches is recognised). Who reads must therefore give spans to steps by time and cut them at t1 of kStep.
+//
 // Laws (design): after start-up the recorder does not allocate, lock, make a system call, log, throw or wait;
 // one store publishes a record; no lock in shared memory; the reader treats every byte as hostile; a forked
 // child is silent until it makes a segment of its own; durations are CLOCK_MONOTONIC; unmeasured, zero, not
@@ -25,6 +30,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+
+#include "model/facts.h"
 
 namespace stepscope::wire {
 
@@ -59,29 +66,25 @@ struct Identity {
   char python_version[32];
   char torch_version[32];
   char executable[256];
-  uint8_t reserved2[348];
+  uint8_t reserved2[408];
 };
 static_assert(sizeof(Identity) == 1024);
 
-// What the reader must know to judge, and to say what was not measured. Set once, never cleared.
-enum FactBits : uint32_t {
-  kFactAccelerator = 1u << 0,       // parameters are on an accelerator: host time is not device time
-  kFactDataLoader = 1u << 1,        // a DataLoader was seen
-  kFactDdp = 1u << 2,
-  kFactFsdp = 1u << 3,
-  kFactExplicitSteps = 1u << 4,     // trace_step makes the steps
-  kFactRootModule = 1u << 5,        // forward is timed from module calls
-  kFactReadyNotMeasured = 1u << 6,  // backward without a ready mark although world_size > 1
-  kFactTorchImported = 1u << 7,
-};
+// Identity::facts: what the reader must know to judge, and to say what was not measured.
+using stepscope::FactBits;
+using enum stepscope::FactBits;
 
 struct alignas(64) WriterLine {
   std::atomic<uint64_t> head;     // next record index to claim
   std::atomic<uint64_t> dropped;  // records that found no room
   std::atomic<uint64_t> cost_ns;  // our own time inside calls that were sampled
-  std::atomic<uint64_t> cost_calls;  // how many calls that were
-  uint8_t reserved[32];
+  std::atomic<uint64_t> cost_calls;  // how many calls that were: one in kCostEvery
+  std::atomic<uint64_t> known_tail;  // the newest tail that a writer has looked at; spares it the reader's line
+  uint8_t reserved[24];
 };
+// Prime, so that a loop with a regular number of calls a step is sampled all round. Cost of all calls so far
+// = cost_ns * kCostEvery.
+inline constexpr uint32_t kCostEvery = 61;
 
 struct alignas(64) NowLine {
   // phase in the top byte, step below: one store, so that a reader never sees half.
@@ -91,9 +94,10 @@ struct alignas(64) NowLine {
 };
 
 struct alignas(64) ReaderLine {
-  std::atomic<uint64_t> tail;  // records before this index were drained and stored
+  std::atomic<uint64_t> tail;        // records before this index were drained and stored
+  std::atomic<uint64_t> tail_check;  // ~tail: the agent writes with pwrite, which no law makes whole for 8 bytes
   std::atomic<int64_t> heartbeat_ns;
-  uint8_t reserved[48];
+  uint8_t reserved[40];
 };
 
 enum class Control : uint32_t { kOn = 0, kOff = 1, kDeepen = 2 };
@@ -105,9 +109,9 @@ struct alignas(64) ControlLine {
 
 enum class RecordKind : uint8_t {
   kNone = 0,
-  kSpan = 1,  // phase from t0 to t1. a, b: see SpanFlags
+  kSpan = 1,  // phase from t0 to t1, flags: SpanFlags. a = samples of a fetched batch, else kUnmeasured
   kStep = 2,  // step `step` was closed: t0 its begin, t1 its end. a = samples (or kUnmeasured), b = StepCounts packed
-  kSync = 3,  // a sync point: t0 = ready, t1 = leave. a = group id, b = number within the group
+  kSync = 3,  // a sync point, which is a span of phase sync too: t0 = ready, t1 = leave. a = group id, b = number in it
   kMark = 4,  // something happened at t0: phase field holds the MarkCode, a and b by code
 };
 
@@ -131,7 +135,9 @@ enum class MarkCode : uint8_t {
   kOptimizerSkipped = 1,  // GradScaler found inf or nan
   kReady = 2,             // all local work of a backward is done
   kZeroGrad = 3,
-  kStepBegin = 4,         // the first step begins
+  kStepBegin = 4,         // the first step begins (again: what was fetched before turned out to be a peek)
+  kValidationBegin = 5,   // t0 of a validation that is under way: for a process that dies inside it. Its span, written
+                          // at its end, or a later backward span (it was training after all) makes this void.
 };
 
 inline constexpr uint64_t kUnmeasured = ~uint64_t{0};

@@ -1,0 +1,65 @@
+#include "batch_size.h"
+
+#include "session.h"
+
+namespace stepscope::bindings {
+namespace {
+
+constexpr int kMaxDepth = 4;
+constexpr Py_ssize_t kMaxItems = 8;  // a batch whose first eight members hold no tensor is not searched further
+
+uint64_t find(PyObject* object, int depth);
+
+uint64_t of_tensor(PyObject* tensor) {
+  static PyObject* const name = interned("shape");
+  PyObject* shape = attribute(tensor, name);
+  if (shape == nullptr) return wire::kUnmeasured;
+  uint64_t size = wire::kUnmeasured;
+  if (PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) > 0) {
+    const long long first = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, 0));  // symbolic sizes raise
+    if (first >= 0) size = static_cast<uint64_t>(first);
+    else PyErr_Clear();
+  }
+  Py_DECREF(shape);
+  return size;
+}
+
+uint64_t in_dict(PyObject* dict, int depth) {
+  PyObject *key, *value;
+  Py_ssize_t position = 0;
+  for (Py_ssize_t i = 0; i < kMaxItems && PyDict_Next(dict, &position, &key, &value); ++i) {
+    const uint64_t size = find(value, depth + 1);
+    if (size != wire::kUnmeasured) return size;
+  }
+  return wire::kUnmeasured;
+}
+
+uint64_t in_sequence(PyObject* sequence, int depth) {
+  const Py_ssize_t length = PySequence_Fast_GET_SIZE(sequence);
+  for (Py_ssize_t i = 0; i < length && i < kMaxItems; ++i) {
+    const uint64_t size = find(PySequence_Fast_GET_ITEM(sequence, i), depth + 1);
+    if (size != wire::kUnmeasured) return size;
+  }
+  return wire::kUnmeasured;
+}
+
+uint64_t find(PyObject* object, int depth) {
+  if (depth > kMaxDepth) return wire::kUnmeasured;
+  if (PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(session().tensor_type))) return of_tensor(object);
+  if (PyTuple_Check(object) || PyList_Check(object)) return in_sequence(object, depth);
+  if (PyDict_Check(object)) return in_dict(object, depth);
+  // Mappings built on UserDict (transformers' BatchEncoding) keep their dict in `data`; a plain dataclass or
+  // namedtuple-like batch keeps its fields in its instance dict.
+  PyObject** instance = _PyObject_GetDictPtr(object);
+  if (instance != nullptr && *instance != nullptr) return in_dict(*instance, depth);
+  return wire::kUnmeasured;
+}
+
+}  // namespace
+
+uint64_t batch_size(PyObject* batch) {
+  if (session().tensor_type == nullptr) return wire::kUnmeasured;
+  return find(batch, 0);
+}
+
+}  // namespace stepscope::bindings

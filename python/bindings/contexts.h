@@ -1,0 +1,16 @@
+// `with trace_step(model):` and `with stepscope.phase("name"):`. One object a name, made once: entering it is a call
+// into the recorder and nothing else. A phase gets its number when it is first entered, since names stand in the
+// segment and a forked child has one of its own.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+
+namespace stepscope::bindings {
+
+bool init_contexts();      // once
+PyObject* step_context();  // new reference to the one step context
+PyObject* phase_context(const char* name);  // new reference; the name is cut at 63 bytes
+
+}  // namespace stepscope::bindings

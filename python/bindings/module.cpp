@@ -1,0 +1,116 @@
+// stepscope._native: a table of contents. Hooks are raw C types (see timed_call.h, module_slot.h); what runs once is
+// nanobind.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <stdexcept>
+
+#include "contexts.h"
+#include "marks.h"
+#include "module_slot.h"
+#include "session.h"
+#include "stragglers.h"
+#include "timed_call.h"
+
+namespace nb = nanobind;
+using namespace stepscope;            // NOLINT: a binding file
+using namespace stepscope::bindings;  // NOLINT
+
+namespace {
+
+PyObject* keep(nb::handle object) { return object.is_none() ? nullptr : object.inc_ref().ptr(); }
+
+void open_segment(const std::string& folder, size_t segment_bytes, double shm_share, int rank, int local_rank,
+                  int world_size, int local_world_size, int node_rank, int attempt, const std::string& run_id,
+                  const std::string& python_version, const std::string& torch_version,
+                  const std::string& executable) {
+  recorder::OpenOptions options;
+  options.folder = folder;
+  options.segment_bytes = segment_bytes;
+  options.shm_share = shm_share;
+  options.rank = rank;
+  options.local_rank = local_rank;
+  options.world_size = world_size;
+  options.local_world_size = local_world_size;
+  options.node_rank = node_rank;
+  options.attempt = attempt;
+  options.run_id = run_id;
+  options.python_version = python_version;
+  options.torch_version = torch_version;
+  options.executable = executable;
+  const Status opened = rec().open(options);
+  if (!opened) throw std::runtime_error(opened.error().message + "\nhint: " + opened.error().hint);
+}
+
+void bind_session(nb::module_& m) {
+  m.def("open_segment", &open_segment, nb::kw_only(), nb::arg("folder"), nb::arg("segment_bytes"),
+        nb::arg("shm_share"), nb::arg("rank"), nb::arg("local_rank"), nb::arg("world_size"),
+        nb::arg("local_world_size"), nb::arg("node_rank"), nb::arg("attempt"), nb::arg("run_id"),
+        nb::arg("python_version"), nb::arg("torch_version"), nb::arg("executable"),
+        "Make this process's segment. Raises RuntimeError when there is no room.");
+  m.def("close_segment", [] { rec().close(); });
+  m.def("switch_off", [] { session().state.store(State::kOff); }, "Record nothing in this process.");
+  m.def("after_fork", [] { session().state.store(State::kAsleep); },
+        "In a forked child: silent until its own first training event.");
+  m.def("is_recording", [] { return session().state.load() == State::kAwake && rec().recording(); });
+  m.def("wake", [] { return awake(); }, "Open the segment now; false when nothing is recorded here.");
+  m.def("pause", [] { rec().pause(); });
+  m.def("resume", [] { rec().resume(); });
+  m.def("step", [] { return rec().step(); });
+  m.def("set_fact", [](uint32_t fact) { rec().set_fact(fact); });
+  m.def("set_ranks", [](int rank, int local_rank, int world_size, int local_world_size) {
+    rec().set_ranks(rank, local_rank, world_size, local_world_size);
+  });
+  m.def("set_callbacks", [](nb::object open, nb::object classify, nb::object install_slots, nb::object rearm,
+                            nb::object loader_number) {
+    session().open = keep(open);
+    session().classify = keep(classify);
+    session().install_slots = keep(install_slots);
+    session().rearm = keep(rearm);
+    set_loader_number_function(loader_number.ptr());
+  }, nb::kw_only(), nb::arg("open"), nb::arg("classify"), nb::arg("install_slots"), nb::arg("rearm"),
+     nb::arg("loader_number"));
+  m.def("set_torch", [](nb::object is_grad_enabled, nb::object tensor_type, nb::object queue_callback) {
+    session().is_grad_enabled = keep(is_grad_enabled);
+    session().tensor_type = keep(tensor_type);
+    session().queue_callback = keep(queue_callback);
+  }, nb::kw_only(), nb::arg("is_grad_enabled"), nb::arg("tensor_type"), nb::arg("queue_callback").none());
+  m.def("set_reducer_owner", [](nb::object weak) { session().reducer_owner = keep(weak); }, nb::arg("weak").none());
+}
+
+void bind_hooks(nb::module_& m) {
+  nb::enum_<Hook>(m, "Hook")
+      .value("SPAN", Hook::kSpan).value("ITER", Hook::kIter).value("ITER_INIT", Hook::kIterInit)
+      .value("FETCH", Hook::kFetch).value("BACKWARD", Hook::kBackward).value("FORWARD", Hook::kForward)
+      .value("SYNC", Hook::kSync).value("ISSUE", Hook::kIssue).value("WAIT", Hook::kWait)
+      .value("MAYBE_STEP", Hook::kMaybeStep).value("TO_DEVICE", Hook::kToDevice)
+      .value("PROFILER_OPEN", Hook::kProfilerOpen).value("PROFILER_CLOSE", Hook::kProfilerClose);
+  m.def("timed_call", [](nb::object original, Hook hook, uint8_t argument) {
+    return nb::steal(timed_call(original.ptr(), hook, argument));
+  }, nb::arg("original"), nb::arg("hook"), nb::arg("argument") = 0);
+  m.def("install_slot", [](nb::handle type) { install_slot(type.ptr()); });
+  m.def("step_context", [] { return nb::steal(step_context()); });
+  m.def("phase_context", [](const std::string& name) {
+    return nb::steal(phase_context(name.c_str()));
+  });
+}
+
+void bind_constants(nb::module_& m) {
+  m.attr("FACT_ROOT_MODULE") = static_cast<uint32_t>(wire::kFactRootModule);
+  m.attr("FACT_ACCELERATOR") = static_cast<uint32_t>(wire::kFactAccelerator);
+  m.attr("FACT_DDP") = static_cast<uint32_t>(wire::kFactDdp);
+  m.attr("FACT_FSDP") = static_cast<uint32_t>(wire::kFactFsdp);
+  m.attr("PHASE_CHECKPOINT") = static_cast<uint8_t>(Phase::kCheckpoint);
+  m.attr("PHASE_PROFILER") = static_cast<uint8_t>(Phase::kProfiler);
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  if (!init_timed_call() || !init_contexts()) throw nb::python_error();
+  bind_session(m);
+  bind_hooks(m);
+  bind_constants(m);
+  bind_stragglers(m);
+  if (PyModule_AddFunctions(m.ptr(), mark_functions) != 0) throw nb::python_error();
+}

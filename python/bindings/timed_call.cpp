@@ -1,0 +1,290 @@
+#include "timed_call.h"
+
+#include <structmember.h>
+
+#include <array>
+#include <cstddef>
+
+#include "batch_size.h"
+#include "marks.h"
+#include "module_slot.h"
+#include "session.h"
+
+namespace stepscope::bindings {
+namespace {
+
+struct TimedCall {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  PyObject* original;
+  Hook hook;
+  uint8_t argument;
+};
+
+PyTypeObject* g_type = nullptr;
+PyObject* g_loader_number = nullptr;  // (loader) -> int
+
+// Iterator object -> loader number. Direct-mapped; an iterator that was pushed out counts as a loader of its own.
+struct LoaderOf {
+  PyObject* iterator;
+  uint64_t loader;
+};
+std::array<LoaderOf, 64> g_loader_of{};
+
+LoaderOf& loader_slot(PyObject* iterator) {
+  return g_loader_of[(reinterpret_cast<uintptr_t>(iterator) >> 5) % g_loader_of.size()];
+}
+
+uint64_t loader_number(PyObject* loader) {
+  PyObject* number = call_quietly(g_loader_number, loader);
+  if (number == nullptr) return 0;
+  const uint64_t value = PyLong_AsUnsignedLongLong(number);
+  Py_DECREF(number);
+  return value;
+}
+
+uint64_t loader_of(PyObject* iterator) {
+  const LoaderOf& slot = loader_slot(iterator);
+  return slot.iterator == iterator ? slot.loader : reinterpret_cast<uintptr_t>(iterator);
+}
+
+// Work object -> group number of the collective that made it.
+struct GroupOf {
+  PyObject* work;
+  uint64_t group;
+};
+std::array<GroupOf, 64> g_group_of{};
+size_t g_next_group = 0;
+
+uint64_t group_of(PyObject* work) {
+  for (const GroupOf& entry : g_group_of)
+    if (entry.work == work) return entry.group;
+  return 0;
+}
+
+thread_local int span_depth = 0;
+
+struct Arguments {
+  PyObject* const* values;
+  size_t nargsf;
+  PyObject* names;
+  Py_ssize_t count() const { return PyVectorcall_NARGS(nargsf); }
+};
+
+PyObject* call(TimedCall* self, const Arguments& a) {
+  return PyObject_Vectorcall(self->original, a.values, a.nargsf, a.names);
+}
+
+PyObject* on_span(TimedCall* self, const Arguments& a) {
+  if (span_depth > 0 || !awake()) return call(self, a);
+  ++span_depth;
+  rec().begin(self->argument);
+  PyObject* result = call(self, a);
+  rec().end(self->argument, result == nullptr);
+  --span_depth;
+  return result;
+}
+
+PyObject* on_iter(TimedCall* self, const Arguments& a) {
+  if (!awake() || a.count() < 1) return call(self, a);
+  forget_modules();  // a frozen model may have been thawed
+  rec().set_fact(wire::kFactDataLoader);
+  rec().iter_begin(loader_number(a.values[0]), grad_enabled());
+  PyObject* result = call(self, a);
+  rec().iter_end(result == nullptr);
+  return result;
+}
+
+PyObject* on_iter_init(TimedCall* self, const Arguments& a) {
+  if (session().state.load(std::memory_order_relaxed) != State::kOff && a.count() >= 2)
+    loader_slot(a.values[0]) = {a.values[0], loader_number(a.values[1])};
+  return call(self, a);
+}
+
+PyObject* on_fetch(TimedCall* self, const Arguments& a) {
+  if (!awake() || a.count() < 1) return call(self, a);
+  rec().fetch_begin(loader_of(a.values[0]), grad_enabled());
+  step_maintenance();
+  PyObject* batch = call(self, a);
+  if (batch != nullptr) {
+    rec().fetch_end(recorder::FetchEnd::kBatch, batch_size(batch));
+  } else {
+    const bool exhausted = PyErr_ExceptionMatches(PyExc_StopIteration);
+    rec().fetch_end(exhausted ? recorder::FetchEnd::kExhausted : recorder::FetchEnd::kRaised, wire::kUnmeasured);
+  }
+  return batch;
+}
+
+// True when DistributedDataParallel is in use and waits for the other ranks at the end of this backward.
+bool reduces() {
+  PyObject* reference = session().reducer_owner;
+  if (reference == nullptr) return false;
+  PyObject* ddp = PyObject_CallNoArgs(reference);  // a weakref
+  if (ddp == nullptr || ddp == Py_None) {
+    PyErr_Clear();
+    Py_XDECREF(ddp);
+    return false;
+  }
+  static PyObject* const name = interned("require_backward_grad_sync");
+  const bool yes = is_true(ddp, name, false);
+  Py_DECREF(ddp);
+  return yes;
+}
+
+PyObject* on_backward(TimedCall* self, const Arguments& a) {
+  if (backward_depth > 0 || compiling() || !awake()) return call(self, a);
+  const bool reduced = reduces();
+  ++backward_depth;
+  rec().backward_begin();
+  PyObject* result = call(self, a);
+  --backward_depth;
+  if (!rec().backward_end(result == nullptr, reduced) && reduced && result != nullptr)
+    Py_XDECREF(call_quietly(session().rearm));
+  return result;
+}
+
+PyObject* on_forward(TimedCall* self, const Arguments& a) {
+  if (!awake()) return call(self, a);
+  return timed_forward(true, [&] { return call(self, a); });
+}
+
+PyObject* on_sync(TimedCall* self, const Arguments& a) {
+  if (!awake()) return call(self, a);
+  rec().sync_begin(0);
+  PyObject* result = call(self, a);
+  rec().sync_end();
+  return result;
+}
+
+PyObject* on_issue(TimedCall* self, const Arguments& a) {
+  PyObject* work = call(self, a);
+  if (work != nullptr && work != Py_None && a.count() >= 1 && awake())
+    g_group_of[g_next_group++ % g_group_of.size()] = {work, reinterpret_cast<uintptr_t>(a.values[0])};
+  return work;
+}
+
+PyObject* on_wait(TimedCall* self, const Arguments& a) {
+  if (a.count() < 1 || !awake()) return call(self, a);
+  rec().sync_begin(group_of(a.values[0]));
+  PyObject* result = call(self, a);
+  rec().sync_end();
+  return result;
+}
+
+PyObject* on_maybe_step(TimedCall* self, const Arguments& a) {
+  if (!awake()) return call(self, a);
+  const uint64_t before = optimizer_steps_begun();
+  PyObject* result = call(self, a);
+  if (result != nullptr && optimizer_steps_begun() == before) rec().optimizer_skipped();
+  return result;
+}
+
+// A tensor's `is_cpu`; false also for what is no tensor.
+bool on_cpu(PyObject* object) {
+  if (session().tensor_type == nullptr || !PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(session().tensor_type)))
+    return false;
+  static PyObject* const name = interned("is_cpu");
+  return is_true(object, name, false);
+}
+
+// Tensor.to(device) and .cuda(): a CPU tensor that comes back elsewhere. device_tensor.copy_(cpu_tensor): the source.
+PyObject* on_to_device(TimedCall* self, const Arguments& a) {
+  const bool copy_into = self->argument != 0;
+  if (a.count() < 1 || span_depth > 0 || !awake()) return call(self, a);
+  const bool candidate =
+      copy_into ? a.count() >= 2 && on_cpu(a.values[1]) && !on_cpu(a.values[0]) : on_cpu(a.values[0]);
+  if (!candidate) return call(self, a);
+  const auto h2d = static_cast<uint8_t>(Phase::kH2d);
+  ++span_depth;
+  rec().begin(h2d);
+  PyObject* result = call(self, a);
+  --span_depth;
+  if (result == nullptr || copy_into || !on_cpu(result)) rec().end(h2d, result == nullptr);
+  else rec().cancel(h2d);
+  return result;
+}
+
+PyObject* on_profiler(TimedCall* self, const Arguments& a, bool open) {
+  if (!awake()) return call(self, a);
+  const auto profiler = static_cast<uint8_t>(Phase::kProfiler);
+  if (open) rec().profiler_window(true);
+  rec().begin(profiler);
+  PyObject* result = call(self, a);
+  rec().end(profiler, result == nullptr);
+  if (!open) rec().profiler_window(false);
+  return result;
+}
+
+PyObject* timed_vectorcall(PyObject* object, PyObject* const* values, size_t nargsf, PyObject* names) {
+  auto* self = reinterpret_cast<TimedCall*>(object);
+  const Arguments a{values, nargsf, names};
+  switch (self->hook) {
+    case Hook::kSpan: return on_span(self, a);
+    case Hook::kIter: return on_iter(self, a);
+    case Hook::kIterInit: return on_iter_init(self, a);
+    case Hook::kFetch: return on_fetch(self, a);
+    case Hook::kBackward: return on_backward(self, a);
+    case Hook::kForward: return on_forward(self, a);
+    case Hook::kSync: return on_sync(self, a);
+    case Hook::kIssue: return on_issue(self, a);
+    case Hook::kWait: return on_wait(self, a);
+    case Hook::kMaybeStep: return on_maybe_step(self, a);
+    case Hook::kToDevice: return on_to_device(self, a);
+    case Hook::kProfilerOpen: return on_profiler(self, a, true);
+    case Hook::kProfilerClose: return on_profiler(self, a, false);
+  }
+  return call(self, a);
+}
+
+PyObject* timed_get(PyObject* self, PyObject* instance, PyObject* /*owner*/) {
+  if (instance == nullptr || instance == Py_None) return Py_NewRef(self);
+  return PyMethod_New(self, instance);
+}
+
+PyObject* timed_getattr(PyObject* self, PyObject* name) {
+  return PyObject_GetAttr(reinterpret_cast<TimedCall*>(self)->original, name);
+}
+
+int timed_setattr(PyObject* self, PyObject* name, PyObject* value) {
+  return PyObject_SetAttr(reinterpret_cast<TimedCall*>(self)->original, name, value);
+}
+
+PyObject* timed_repr(PyObject* self) { return PyObject_Repr(reinterpret_cast<TimedCall*>(self)->original); }
+
+PyMemberDef g_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(TimedCall, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+PyType_Slot g_slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                         {Py_tp_descr_get, reinterpret_cast<void*>(timed_get)},
+                         {Py_tp_getattro, reinterpret_cast<void*>(timed_getattr)},
+                         {Py_tp_setattro, reinterpret_cast<void*>(timed_setattr)},
+                         {Py_tp_repr, reinterpret_cast<void*>(timed_repr)},
+                         {Py_tp_members, g_members},
+                         {0, nullptr}};
+
+PyType_Spec g_spec = {"stepscope._native.TimedCall", sizeof(TimedCall), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
+                          Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                      g_slots};
+
+}  // namespace
+
+bool init_timed_call() {
+  g_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&g_spec));
+  return g_type != nullptr;
+}
+
+PyObject* timed_call(PyObject* original, Hook hook, uint8_t argument) {
+  auto* self = PyObject_New(TimedCall, g_type);
+  if (self == nullptr) return nullptr;
+  self->vectorcall = timed_vectorcall;
+  self->original = Py_NewRef(original);
+  self->hook = hook;
+  self->argument = argument;
+  return reinterpret_cast<PyObject*>(self);
+}
+
+void set_loader_number_function(PyObject* function) { g_loader_number = Py_NewRef(function); }
+
+}  // namespace stepscope::bindings

@@ -1,0 +1,38 @@
+// TimedCall: a callable that times what it wraps, and otherwise is it: every attribute is forwarded, it binds as a
+// method, arguments go through untouched. About 70 ns a call.
+//
+// A C type and not a Python function, so that Dynamo, which reads `__name__` of patched torch functions, finds what it
+// expects, and so that no frame of ours stands in the user's traceback.
+#pragma once
+
+#include <Python.h>
+
+#include <cstdint>
+
+namespace stepscope::bindings {
+
+enum class Hook : uint8_t {
+  kSpan,           // a phase: argument = its number
+  kIter,           // DataLoader.__iter__(self)
+  kIterInit,       // _BaseDataLoaderIter.__init__(self, loader)
+  kFetch,          // _BaseDataLoaderIter.__next__(self)
+  kBackward,       // torch.autograd._engine_run_backward
+  kForward,        // Strategy.training_step of Lightning: a root forward that is no module call
+  kSync,           // a call that waits for other ranks
+  kIssue,          // a ProcessGroup method: returns a Work
+  kWait,           // Work.wait
+  kMaybeStep,      // GradScaler._maybe_opt_step: calls Optimizer.step or skips it
+  kToDevice,       // Tensor.to, Tensor.cuda, Tensor.copy_
+  kProfilerOpen,   // torch.autograd.profiler.profile._start_trace
+  kProfilerClose,  // ... .__exit__
+};
+
+bool init_timed_call();  // once; false with a Python error set
+
+// New reference. `original` is kept for ever.
+PyObject* timed_call(PyObject* original, Hook hook, uint8_t argument);
+
+// A number for a DataLoader object: stays the same while it lives, never used again.
+void set_loader_number_function(PyObject* function);
+
+}  // namespace stepscope::bindings

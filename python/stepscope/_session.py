@@ -1,0 +1,122 @@
+"""This process's place in the run: its segment, its rank, and, without `stepscope run`, its agent."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from stepscope import _native
+
+_note: Callable[[str], None] | None = None
+
+
+def set_note(note: Callable[[str], None]) -> None:
+    global _note
+    _note = note
+
+
+def not_measured(reason: str) -> None:
+    """Say once what will be missing: to the card under `stepscope run`, else on stderr."""
+    text = reason.replace("\n", " ").replace("|", "/")
+    if _note is not None:
+        _note(text)
+    else:
+        print(f"stepscope: {text}", file=sys.stderr)
+
+
+def start_without_run() -> None:
+    """The first trace_step of a process that `stepscope run` did not start: hooks go in, an agent comes up."""
+    from stepscope import _install
+
+    if os.environ.get("STEPSCOPE") == "0":
+        _native.switch_off()
+        return
+    _install.install()
+
+
+def open_segment() -> bool:
+    """Make this process's segment. Called by the first training event; False: record nothing here."""
+    if os.environ.get("STEPSCOPE") == "0" or not sys.platform.startswith("linux") or _is_worker():
+        return False
+    from stepscope.hooks import modules
+
+    try:
+        folder = os.environ.get("STEPSCOPE_SEGMENTS", "")
+        run_folder = None
+        if not folder:
+            from stepscope import _runless
+
+            folder, run_folder = _runless.start_agent(_launch_ranks())
+        torch: Any = sys.modules["torch"]
+        rank, local_rank, world_size, local_world_size = _ranks()
+        _native.open_segment(
+            folder=folder,
+            segment_bytes=_number("STEPSCOPE_SEGMENT_KB", 256) * 1024,
+            shm_share=float(os.environ.get("STEPSCOPE_SHM_SHARE", "0.05")),
+            rank=rank,
+            local_rank=local_rank,
+            world_size=world_size,
+            local_world_size=local_world_size,
+            node_rank=_number("GROUP_RANK", -1),
+            attempt=_number("TORCHELASTIC_RESTART_COUNT", 0),
+            run_id=os.environ.get("STEPSCOPE_RUN_ID", ""),
+            python_version="{}.{}.{}".format(*sys.version_info[:3]),
+            torch_version=str(torch.__version__),
+            executable=sys.executable or "",
+        )
+    except (OSError, RuntimeError, ValueError) as error:
+        not_measured(f"not recording: {error}")
+        return False
+    modules.install_slots()
+    if run_folder is not None and local_rank <= 0:
+        from stepscope import _runless
+
+        atexit.register(_runless.print_card, run_folder)
+    atexit.register(_native.close_segment)  # registered last, so it runs first
+    return True
+
+
+def tell_ranks() -> int:
+    """Write the ranks into the segment again, now that torch.distributed may have started. Returns the world size."""
+    ranks = _ranks()
+    _native.set_ranks(*ranks)
+    return ranks[2]
+
+
+def _is_worker() -> bool:
+    worker: Any = sys.modules.get("torch.utils.data._utils.worker")
+    return worker is not None and worker.get_worker_info() is not None
+
+
+def _number(name: str, default: int) -> int:
+    try:
+        return int(os.environ.get(name, default))
+    except ValueError:
+        return default
+
+
+def _launch_ranks() -> tuple[int, int, int, int]:
+    """rank, local rank, world size, ranks on this node, as the launcher says; -1 where it does not."""
+    environment = os.environ
+    if "RANK" in environment:
+        names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+    elif _number("SLURM_NTASKS", 1) > 1:
+        names = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE")
+    else:
+        names = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE",
+                 "OMPI_COMM_WORLD_LOCAL_SIZE")  # fmt: skip
+    rank, local_rank, world_size, local_world_size = (
+        _number(name, default) for name, default in zip(names, (-1, -1, 1, -1), strict=True)
+    )
+    return rank, local_rank, world_size, local_world_size
+
+
+def _ranks() -> tuple[int, int, int, int]:
+    rank, local_rank, world_size, local_world_size = _launch_ranks()
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        rank, world_size = distributed.get_rank(), distributed.get_world_size()
+    return rank, local_rank, world_size, local_world_size

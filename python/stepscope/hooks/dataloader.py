@@ -1,0 +1,33 @@
+"""input: the consumer side of torch.utils.data.DataLoader, whatever wraps it."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from types import ModuleType
+from typing import Any
+
+from stepscope import _native
+
+_numbers = itertools.count(1)
+_number_of: dict[int, tuple[Any, int]] = {}  # id(loader) -> (weak reference, number)
+
+
+def loader_number(loader: object) -> int:
+    """A number for this loader: the same while it lives, never used for another."""
+    key = id(loader)
+    known = _number_of.get(key)
+    if known is not None and known[0]() is loader:
+        return known[1]
+    number = next(_numbers)
+    _number_of[key] = (weakref.ref(loader, lambda _, key=key: _number_of.pop(key, None)), number)
+    return number
+
+
+def install(module: ModuleType) -> None:
+    iterator: Any = module._BaseDataLoaderIter
+    loader: Any = module.DataLoader
+    hook = _native.Hook
+    iterator.__init__ = _native.timed_call(iterator.__init__, hook.ITER_INIT)
+    iterator.__next__ = _native.timed_call(iterator.__next__, hook.FETCH)
+    loader.__iter__ = _native.timed_call(loader.__iter__, hook.ITER)

@@ -1,0 +1,83 @@
+"""forward and validation: which modules are roots, their slot, and train() and eval() of a root."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from types import ModuleType
+from typing import Any
+
+from stepscope import _native
+from stepscope.hooks import device, distributed
+
+_module_type: Any = None
+_known: dict[int, Any] = {}  # id -> weak reference that tells the native table when the module is gone
+_roots: set[int] = set()
+
+
+def install(module: ModuleType) -> None:
+    global _module_type
+    _module_type = module.Module
+    _module_type.train = _watched_train(_module_type.train)
+
+
+def install_slots() -> None:
+    """nn.Module and every class below it; those that have the slot already cost a compare."""
+    if _module_type is None:
+        return
+    seen: set[type] = set()
+    waiting: list[type] = [_module_type]
+    while waiting:
+        cls = waiting.pop()
+        if cls in seen:
+            continue
+        seen.add(cls)
+        _native.install_slot(cls)
+        waiting.extend(type.__subclasses__(cls))
+
+
+def classify(module: Any) -> bool:
+    """Called once for each outermost module that is called: is it a root, that is, has it trainable parameters?"""
+    key = id(module)
+    if key not in _known:
+        _known[key] = weakref.ref(module, lambda _, key=key: _freed(key))
+    root = any(parameter.requires_grad for parameter in module.parameters())
+    if root and key not in _roots:
+        _add_root(module)
+        _native.set_fact(_native.FACT_ROOT_MODULE)
+        device.saw_root(module)
+        distributed.saw_root(module)
+    return root
+
+
+def _add_root(module: Any) -> None:
+    """The root and what it wraps (DDP's module, compile's _orig_mod): users call eval() on either."""
+    while module is not None:
+        _roots.add(id(module))
+        wrapped = getattr(module, "_orig_mod", None)
+        module = wrapped if wrapped is not None else _wrapped_by_data_parallel(module)
+
+
+def _wrapped_by_data_parallel(module: Any) -> Any:
+    return module.module if type(module).__name__.endswith("DataParallel") else None
+
+
+def _freed(key: int) -> None:
+    _known.pop(key, None)
+    _roots.discard(key)
+    _native.module_freed(key)
+
+
+def _watched_train(original: Any) -> Any:
+    from torch.compiler import is_compiling
+
+    @functools.wraps(original)
+    def train(self: Any, mode: bool = True) -> Any:
+        if not is_compiling() and id(self) in _roots:
+            if mode:
+                _native.train_called()
+            else:
+                _native.eval_called()
+        return original(self, mode)
+
+    return train

@@ -1,0 +1,49 @@
+"""optimizer: torch's global step hooks, zero_grad, and the steps that GradScaler skips."""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any
+
+from stepscope import _native
+
+
+def install(module: ModuleType) -> None:
+    from torch.compiler import is_compiling
+
+    begin, end, zeroed = _native.optimizer_begin, _native.optimizer_end, _native.zero_grad
+
+    def before_step(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if is_compiling():
+            return
+        begin(optimizer)
+
+    def after_step(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if is_compiling():
+            return
+        end(optimizer)
+
+    module.register_optimizer_step_pre_hook(before_step)
+    module.register_optimizer_step_post_hook(after_step)
+
+    optimizer_type: Any = module.Optimizer
+    original = optimizer_type.zero_grad
+
+    @functools.wraps(original)
+    def zero_grad(self: Any, *args: Any, **kwargs: Any) -> Any:
+        zeroed()
+        return original(self, *args, **kwargs)
+
+    # Dynamo does not trace torch's own zero_grad and tells it by the file of its code: say the same of ours, so that
+    # its counters and its words are those of a run without us.
+    code = original.__code__
+    zero_grad.__code__ = zero_grad.__code__.replace(
+        co_filename=code.co_filename, co_name=code.co_name
+    )
+    optimizer_type.zero_grad = zero_grad
+
+
+def install_grad_scaler(module: ModuleType) -> None:
+    scaler: Any = module.GradScaler
+    scaler._maybe_opt_step = _native.timed_call(scaler._maybe_opt_step, _native.Hook.MAYBE_STEP)

@@ -1,0 +1,58 @@
+#include "cli/card_text.h"
+
+#include <chrono>
+#include <optional>
+
+#include "base/file.h"
+#include "cli/run_list.h"
+#include "cli/segment_folder.h"
+#include "engine/engine.h"
+#include "serve/client.h"
+#include "store/store.h"
+
+namespace stepscope::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kAgentWait{3000};
+
+std::optional<std::string> ask_agent(const std::string& run_folder, const std::string& target) {
+  const auto folder = segment_folder_of(run_folder);
+  if (!folder || !agent_alive(*folder)) return std::nullopt;
+  auto body = serve::ask(*folder + "/api.sock", {"GET", target, ""}, kAgentWait);
+  return body ? std::optional(std::move(*body)) : std::nullopt;
+}
+
+std::string target_of(const report::CardStyle& style) {
+  return "/v1/card?width=" + std::to_string(style.width) + (style.colour ? "&colour" : "") +
+         (style.unicode ? "" : "&ascii");
+}
+
+Result<report::Summary> stored_summary(const std::string& run_folder) {
+  const auto history = store::Store::read(run_folder);
+  if (!history) return history.error();
+  return report::summarize(*history, engine::diagnose(*history));
+}
+
+}  // namespace
+
+Result<CardText> card_of(const std::string& run_folder, int fd) {
+  const report::CardStyle style = report::style_for(fd);
+  if (auto card = ask_agent(run_folder, target_of(style))) return CardText{std::move(*card), ""};
+  const auto summary = stored_summary(run_folder);
+  if (summary) return CardText{report::card(*summary, style), ""};
+  auto written = read_file(run_folder + "/summary.txt");
+  if (written && !written->empty())
+    return CardText{std::move(*written), summary.error().message + ": this is the card as it was written"};
+  return summary.error();
+}
+
+Result<std::string> summary_of(const std::string& run_folder) {
+  if (auto live = ask_agent(run_folder, "/v1/summary")) return std::move(*live);
+  auto written = read_file(run_folder + "/summary.json");
+  const auto history = store::Store::read(run_folder);
+  if (written && (!history || !history->live)) return std::move(*written);
+  if (!history) return history.error();
+  return report::to_json(report::summarize(*history, engine::diagnose(*history))) + "\n";
+}
+
+}  // namespace stepscope::cli

@@ -1,0 +1,127 @@
+#include "cli/child.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/text.h"
+
+namespace stepscope::cli {
+namespace {
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> out;
+  for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+bool in_path(const std::string& program, const Environment& environment) {
+  const auto path = environment.find("PATH");
+  const std::string_view folders = path == environment.end() ? "/bin:/usr/bin" : path->second;
+  for (const std::string_view folder : split(folders, ':'))
+    if (::access((folder.empty() ? program : std::string(folder) + "/" + program).c_str(), X_OK) == 0) return true;
+  return false;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> runnable(std::vector<std::string> command, const Environment& environment) {
+  if (command.empty() || !command[0].ends_with(".py")) return command;
+  for (const char* python : {"python", "python3"}) {
+    if (!in_path(python, environment)) continue;
+    command.insert(command.begin(), python);
+    return command;
+  }
+  return Error{"cannot run " + command[0] + ": there is no python or python3 in PATH",
+               "name the interpreter: stepscope run /path/to/python " + command[0]};
+}
+
+std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& additions) {
+  std::vector<std::string> out;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    bool replaced = false;
+    for (const auto& [name, value] : additions)
+      replaced = replaced || (text.starts_with(name) && text.substr(name.size()).starts_with('='));
+    if (!replaced) out.emplace_back(text);
+  }
+  for (const auto& [name, value] : additions) out.push_back(name + "=" + value);
+  return out;
+}
+
+ExecFailure exec_failure(const std::string& program, int error_number) {
+  const bool missing = error_number == ENOENT;
+  const bool bare = program.find('/') == std::string::npos;
+  ExecFailure failure;
+  failure.exit_code = missing ? 127 : 126;
+  failure.error.message = "cannot run " + shell_quote(printable(program, 300)) + ": " +
+                          (missing && bare ? "it is not in PATH" : errno_text(error_number));
+  if (missing)
+    failure.error.hint = "check the spelling, or give the command's full path";
+  else if (error_number == EACCES)
+    failure.error.hint = "make it executable (chmod +x), or name its interpreter: stepscope run python " + program;
+  return failure;
+}
+
+Started start_child(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+                    const Signals& signals) {
+  int report[2];  // closed by a successful exec; else the errno comes through it
+  if (::pipe2(report, O_CLOEXEC) != 0) return {-1, errno};
+  const Fd read_end(report[0]);
+  Fd write_end(report[1]);
+  const std::vector<char*> arguments = pointers(command), variables = pointers(environment);
+  const pid_t pid = ::fork();
+  if (pid < 0) return {-1, errno};
+  if (pid == 0) {
+    signals.give_back();
+    ::execvpe(arguments[0], arguments.data(), variables.data());
+    const int error = errno;
+    (void)!::write(write_end.get(), &error, sizeof error);
+    ::_exit(127);
+  }
+  write_end.reset();
+  int error = 0;
+  ssize_t n;
+  do n = ::read(read_end.get(), &error, sizeof error);
+  while (n < 0 && errno == EINTR);
+  if (n != static_cast<ssize_t>(sizeof error)) return {pid, 0};
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return {-1, error};
+}
+
+StartedAgent start_agent(const std::string& segment_folder, const Signals& signals) {
+  int output[2];
+  if (::pipe2(output, O_CLOEXEC) != 0) return {};
+  StartedAgent agent;
+  agent.output = Fd(output[0]);
+  const Fd write_end(output[1]);
+  ::fcntl(agent.output.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(write_end.get(), F_SETFL, O_NONBLOCK);  // a supervisor that is stopped never stops the agent
+  const std::vector<std::string> command = {"stepscope", "agent", "--segments", segment_folder};
+  const std::vector<char*> arguments = pointers(command);
+  agent.pid = ::fork();
+  if (agent.pid != 0) return agent;
+  signals.give_back();
+  const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::dup2(null, 0);
+  ::dup2(write_end.get(), 1);
+  ::dup2(write_end.get(), 2);
+  if (::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) != 0)  // nothing that was left open for the child is ours to hold
+    for (int fd = 3; fd < 1024; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  ::execv("/proc/self/exe", arguments.data());  // also when the file was replaced meanwhile
+  ::execvp("stepscope", arguments.data());
+  ::_exit(127);
+}
+
+ExecFailure become(const std::vector<std::string>& command) {
+  const std::vector<char*> arguments = pointers(command);
+  ::execvp(arguments[0], arguments.data());
+  return exec_failure(command[0], errno);
+}
+
+}  // namespace stepscope::cli

@@ -1,0 +1,16 @@
+// Where this product is installed: the binary itself, and the Python folder that observed interpreters are given.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/identity.h"
+
+namespace stepscope::cli {
+
+std::string own_path();  // of the running binary; empty when /proc does not tell
+
+// <package>/_inject with sitecustomize.py in it: $STEPSCOPE_HOME/_inject, else beside the binary's prefix.
+std::optional<std::string> find_inject_folder(const std::string& binary, const Environment& environment);
+
+}  // namespace stepscope::cli

@@ -1,0 +1,42 @@
+// The rules: each looks at one run and adds the findings it stands for, or none. engine.cpp lists
+// them in the order in which they may look at what the others found.
+//
+// Thread safety: pure functions. Lifetime: a Context is only valid during diagnose().
+#pragma once
+
+#include <vector>
+
+#include "engine/shares.h"
+#include "model/finding.h"
+#include "model/history.h"
+
+namespace stepscope::engine {
+
+struct Context {
+  const RunHistory& run;
+  const Settings& settings;
+  const Shares& shares;
+  // Parameters are on an accelerator and no device times are recorded: phases are host time, and
+  // only step time, input, checkpoint, validation and gc may be judged.
+  bool host_time_only = false;
+
+  bool enough() const { return !shares.ranks().empty(); }
+};
+
+using Findings = std::vector<Finding>;
+using Rule = void (*)(const Context&, Findings&);
+
+void memory_creep(const Context& context, Findings& findings);
+void memory_pressure(const Context& context, Findings& findings);
+void memory_imbalance(const Context& context, Findings& findings);
+void input_bound(const Context& context, Findings& findings);
+void h2d_bound(const Context& context, Findings& findings);
+void sync_bound(const Context& context, Findings& findings);
+void optimizer_bound(const Context& context, Findings& findings);
+void overhead(const Context& context, Findings& findings);
+// These look at what the rules above them found.
+void compute_bound(const Context& context, Findings& findings);
+void insufficient_data(const Context& context, Findings& findings);
+void no_bottleneck(const Context& context, Findings& findings);
+
+}  // namespace stepscope::engine

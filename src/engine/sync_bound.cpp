@@ -1,0 +1,71 @@
+// SYNC_BOUND: exposed transfer, the time in which every rank waits and none computes.
+//
+// One rank's sync is transfer and waiting for others in one; only the rank that waited least tells
+// the transfer. So:
+//   transfer(step) = min over ranks of sync in that step, joined by number; needs every rank
+//   share = sum of transfer / sum of the mean step, over the joined steady steps
+//   predicted_saving = min(share, backward share): overlapped, it hides behind backward
+// With one rank there is nothing to wait for. What is not judged here, insufficient_data.cpp says.
+#include <algorithm>
+#include <utility>
+
+#include "engine/claim.h"
+#include "engine/sync_transfer.h"
+#include "engine/words.h"
+
+namespace stepscope::engine {
+namespace {
+
+bool accumulates(const Context& context) {
+  for (const Shares::Rank& rank : context.shares.ranks())
+    if (rank.history->steady_backwards > rank.history->steady_optimizer_steps &&
+        rank.history->steady_optimizer_steps > 0)
+      return true;
+  return false;
+}
+
+}  // namespace
+
+void sync_bound(const Context& context, Findings& findings) {
+  const auto sync = sync_transfer(context);
+  if (!sync || sync->transfer_share < context.settings.sync_warning) return;
+  const Interval share = bootstrap_ratio({&sync->transfer, 1});
+  const auto claim = judge(share, context.settings.sync_warning, context.settings.sync_critical);
+  if (!claim) return;
+
+  Finding finding = share_finding(context, "SYNC_BOUND", "sync", share, *claim);
+  finding.title =
+      percent(share.estimate) + " of each step transfers gradients with nothing computed meanwhile";
+  finding.first_step = sync->first_step;
+  finding.last_step = sync->last_step;
+  finding.predicted_saving =
+      std::min(share.estimate, context.shares.share(phase_column({Phase::kBackward})));
+  add_evidence(finding, "waiting_share", sync->sync_share - sync->transfer_share, "share");
+  add_evidence(finding, "joined_steps", static_cast<double>(sync->transfer.weight.size()), "steps");
+  if (accumulates(context))
+    finding.advice.push_back(
+        {"Skip the transfer of all but the last micro-step: with model.no_sync(): around the "
+         "others.",
+         finding.predicted_saving,
+         "sync falls with the number of micro-steps; the losses stay within rounding.",
+         "no_sync is in use and works, or each backward has its own optimizer step."});
+  finding.advice.push_back(
+      {"Overlap the transfer with backward: smaller buckets "
+       "(DistributedDataParallel(bucket_cap_mb=...)), "
+       "gradient_as_bucket_view=True.",
+       finding.predicted_saving, "sync falls; try two or three sizes.",
+       "One bucket holds most of the parameters."});
+  finding.advice.push_back(
+      {"Send fewer bytes: the bf16_compress_hook of DDP, or accumulate the gradients of several "
+       "batches.",
+       share.estimate / 2, "sync falls; the loss curve must not change.",
+       "Latency rather than bytes is what costs."});
+  finding.advice.push_back(
+      {"Check the path between the ranks: the interface in use (NCCL_SOCKET_IFNAME, "
+       "GLOO_SOCKET_IFNAME), fewer nodes.",
+       std::nullopt, "Bytes/s of an all-reduce alone against what the network does.",
+       "All ranks are on one node."});
+  findings.push_back(std::move(finding));
+}
+
+}  // namespace stepscope::engine

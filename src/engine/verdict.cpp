@@ -1,0 +1,47 @@
+#include "engine/verdict.h"
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+
+namespace stepscope::engine {
+namespace {
+
+enum Tier {
+  kStuck,
+  kCriticalMemory,
+  kBySaving,
+  kSlowedDown,
+  kComputeBound,
+  kInfo,
+  kNoBottleneck,
+  kInsufficient
+};
+
+Tier tier(const Finding& finding) {
+  const std::string_view code = finding.code;
+  if (code == "STUCK") return kStuck;
+  if (code == "NO_BOTTLENECK") return kNoBottleneck;
+  if (code == "INSUFFICIENT_DATA") return kInsufficient;
+  if (code == "COMPUTE_BOUND") return kComputeBound;
+  if (code == "SLOWED_DOWN") return kSlowedDown;
+  if (finding.severity == Severity::kInfo) return kInfo;
+  if (finding.severity == Severity::kCritical && code.starts_with("MEMORY_"))
+    return kCriticalMemory;
+  return kBySaving;
+}
+
+// Smaller is earlier. Equal savings: the worse first, then what is certain.
+auto place(const Finding& finding) {
+  return std::tuple(tier(finding), -finding.predicted_saving.value_or(0),
+                    -static_cast<int>(finding.severity), finding.confidence != "certain");
+}
+
+}  // namespace
+
+void order_findings(std::vector<Finding>& findings) {
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& a, const Finding& b) { return place(a) < place(b); });
+}
+
+}  // namespace stepscope::engine

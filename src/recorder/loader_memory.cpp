@@ -1,0 +1,115 @@
+#include "recorder/loader_memory.h"
+
+namespace stepscope::recorder {
+
+Loader& LoaderMemory::find(uint64_t id) {
+  ++uses_;
+  if (last_found_ < count_ && table_[last_found_].id == id) {
+    table_[last_found_].last_use = uses_;
+    return table_[last_found_];
+  }
+  size_t oldest = 0;
+  for (size_t i = 0; i < count_; ++i) {
+    if (table_[i].id == id) {
+      last_found_ = i;
+      table_[i].last_use = uses_;
+      return table_[i];
+    }
+    if (table_[i].last_use < table_[oldest].last_use) oldest = i;
+  }
+  last_found_ = count_ < kMaxLoaders ? count_++ : oldest;
+  table_[last_found_] = Loader{.id = id, .last_use = uses_};
+  return table_[last_found_];
+}
+
+void LoaderMemory::review(Loader& loader) {
+  if (loader.state != LoaderState::kUnknown || loader.fetches_without_backward < 2) return;
+  for (size_t i = 0; i < count_; ++i)
+    if (table_[i].state == LoaderState::kTraining) loader.state = LoaderState::kForgotten;
+}
+
+void LoaderMemory::fetched(Loader& loader) {
+  ++loader.fetches_without_backward;
+  ++loader.fetches_since_backward;
+  ++loader.step_fetches;
+  last_fetched_ = loader.id;
+}
+
+void LoaderMemory::exhausted(Loader& loader) {
+  if (!loader.backward_in_iteration) {
+    loader.state = LoaderState::kForgotten;
+    // A backward that comes now uses other data, or all of it, kept: it says nothing about this loader's next fetch.
+    loader.fetches_since_backward = 0;
+  }
+  loader.backward_in_iteration = false;
+}
+
+void LoaderMemory::backward() {
+  bool another_at_work = false;
+  for (size_t i = 0; i < count_; ++i)
+    another_at_work |= table_[i].state == LoaderState::kTraining && table_[i].fetches_since_backward > 0;
+  for (size_t i = 0; i < count_; ++i) {
+    Loader& l = table_[i];
+    l.backward_in_iteration = true;
+    const bool followed = l.fetches_since_backward == 1 ||
+                          (l.fetches_since_backward > 0 && l.id == last_fetched_);
+    l.fetches_since_backward = 0;
+    if (!followed) {
+      l.votes = 0;
+      continue;
+    }
+    l.fetches_without_backward = 0;
+    if (l.state == LoaderState::kTraining) continue;
+    if (another_at_work && ++l.votes < 2) continue;
+    l.state = LoaderState::kTraining;
+    l.votes = 0;
+  }
+}
+
+void LoaderMemory::failed() {
+  for (size_t i = 0; i < count_; ++i) table_[i].backward_in_iteration = true;
+}
+
+void LoaderMemory::absorb(uint32_t validation) {
+  for (size_t i = 0; i < count_; ++i) {
+    Loader& l = table_[i];
+    if (l.state == LoaderState::kTraining || l.fetches_since_backward == 0) continue;
+    l.validation = validation;
+    l.fetches_since_backward = l.step_fetches = l.batches = 0;
+    l.samples = 0;
+  }
+}
+
+void LoaderMemory::step_closed() {
+  for (size_t i = 0; i < count_; ++i) {
+    Loader& l = table_[i];
+    l.step_fetches = l.batches = 0;
+    l.samples = 0;
+    l.samples_unknown = false;
+    if (l.state == LoaderState::kForgotten) l.fetches_since_backward = 0;
+  }
+}
+
+bool LoaderMemory::training_fetch_in_step() const {
+  for (size_t i = 0; i < count_; ++i)
+    if (table_[i].step_fetches > 0 && table_[i].state != LoaderState::kForgotten) return true;
+  return false;
+}
+
+BatchTotals LoaderMemory::totals() const {
+  for (const LoaderState state : {LoaderState::kTraining, LoaderState::kUnknown}) {
+    BatchTotals totals;
+    bool unknown = false;
+    for (size_t i = 0; i < count_; ++i) {
+      if (table_[i].state != state) continue;
+      totals.batches += table_[i].batches;
+      totals.samples += table_[i].samples;
+      unknown |= table_[i].samples_unknown;
+    }
+    totals.samples_known = totals.batches > 0 && !unknown;
+    if (totals.batches > 0) return totals;
+  }
+  return {};
+}
+
+}  // namespace stepscope::recorder

@@ -1,0 +1,382 @@
+#include "recorder/step_clock.h"
+
+#include <algorithm>
+
+namespace stepscope::recorder {
+namespace {
+
+uint16_t saturated(uint32_t n) { return static_cast<uint16_t>(std::min<uint32_t>(n, UINT16_MAX)); }
+
+}  // namespace
+
+void StepClock::Tally::add(const Tally& other) {
+  backwards += other.backwards;
+  optimizer_steps += other.optimizer_steps;
+  skipped += other.skipped;
+  flags |= other.flags;
+}
+
+// --- input
+
+bool StepClock::iter_begin(uint64_t id, bool grad_on, int64_t t_ns) {
+  if (input_depth_++ > 0) return false;
+  Loader& loader = loaders_.find(id);
+  loaders_.iter_begun(loader);
+  loader_start_ns_ = t_ns;
+  starting_ = id;
+  if (!grad_on) begin_validation(t_ns, false);
+  else if (validation_.on && !validation_.by_eval) loader_starts_in_validation(loader, t_ns);
+  loader.iteration_validation = validation_.on ? validation_.number : 0;
+  if (validation_.on) return true;
+  if (step_ == 0 && begun_ && !explicit_ && loader.step_fetches > 0 && tally_.backwards == 0 &&
+             !optimizer_done_ && boundary_count_ == 0) {
+    // What was fetched so far was a peek: the first step begins with the next fetch.
+    begun_ = fetch_seen_ = failed_ = false;
+    loader.fetches_since_backward = loader.fetches_without_backward = 0;
+    loaders_.step_closed();
+  }
+  return true;
+}
+
+bool StepClock::iter_end() {
+  if (input_depth_ > 0) --input_depth_;
+  return input_depth_ == 0;
+}
+
+FetchKind StepClock::fetch_begin(uint64_t id, bool grad_on, int64_t t_ns) {
+  if (input_depth_++ > 0) return FetchKind::kNested;
+  if (forward_depth_ == 0 && backward_depth_ == 0 && optimizers_.surely_raised()) drop_optimizers(optimizers_.drop_all());
+  Loader& loader = loaders_.find(id);
+  fetching_ = id;
+  fetch_counts_ = fetch_is_candidate_ = false;
+  if (validation_.on && validation_.perhaps_teacher) {
+    validation_.perhaps_teacher = false;
+    loaders_.absorb(validation_.number);
+  }
+  FetchKind kind = FetchKind::kNotTraining;
+  if (!grad_on) {
+    begin_validation(t_ns, false);
+    activity(t_ns);
+    loader.validation = validation_.number;
+    validation_.candidate = {};
+  } else if (validation_.on && fetch_stays_validation(loader, t_ns)) {
+    if (loader.state == LoaderState::kTraining) kind = FetchKind::kTraining;
+  } else {
+    fetch_counts_ = true;
+    loaders_.review(loader);
+    if (loader.state != LoaderState::kForgotten) {
+      training_fetch(loader, t_ns);
+      kind = FetchKind::kTraining;
+    } else if (not_training_since_ns_ == 0) {
+      not_training_since_ns_ = start_of(loader, t_ns);
+    }
+    loaders_.fetched(loader);
+  }
+  loader_start_ns_ = 0;
+  return kind;
+}
+
+void StepClock::training_fetch(Loader& loader, int64_t t_ns) {
+  if (loader.state == LoaderState::kTraining) not_training_since_ns_ = 0;
+  else if (not_training_since_ns_ == 0) not_training_since_ns_ = start_of(loader, t_ns);
+  boundary_at_fetch(t_ns);
+  const bool first = step_ == 0 && !fetch_seen_ && !optimizer_done_ && boundary_count_ == 0;
+  if (!begun_ || (first && !explicit_)) begin_step(t_ns);
+  fetch_seen_ = true;
+}
+
+bool StepClock::fetch_end(FetchEnd how, uint64_t samples, int64_t t_ns) {
+  if (input_depth_ > 0 && --input_depth_ > 0) return false;
+  if (validation_.on && validation_.last_activity_ns != 0) validation_.last_activity_ns = t_ns;
+  const bool unknown = samples == wire::kUnmeasured;
+  if (fetch_is_candidate_) {
+    Candidate& c = validation_.candidate;
+    c.exhausted |= how == FetchEnd::kExhausted;
+    // From its iterator to its end within this validation: evaluated, not trained on.
+    if (c.exhausted && loaders_.find(fetching_).iteration_validation == validation_.number) c = {};
+    if (how == FetchEnd::kBatch) {
+      ++c.batches;
+      c.samples_unknown |= unknown;
+      c.samples += unknown ? 0 : samples;
+    }
+  }
+  if (!fetch_counts_) return true;
+  Loader& loader = loaders_.find(fetching_);
+  if (how == FetchEnd::kExhausted) loaders_.exhausted(loader);
+  if (how == FetchEnd::kBatch) {
+    ++loader.batches;
+    loader.samples_unknown |= unknown;
+    loader.samples += unknown ? 0 : samples;
+    batch_since_optimizer_ |= loader.state == LoaderState::kTraining;
+  }
+  return true;
+}
+
+// --- forward and backward
+
+bool StepClock::forward_begin(bool grad_on, bool training_mode, int64_t t_ns) {
+  if (backward_depth_ > 0) {  // checkpointing computes forward again: that is backward's time
+    ++forward_in_backward_;
+    return false;
+  }
+  if (forward_depth_++ > 0) return false;
+  optimizers_.work_begun();
+  loader_start_ns_ = 0;
+  if (!grad_on) {
+    forward_without_gradients(t_ns);
+    return true;
+  }
+  forward_seen_ = true;
+  steps_since_root_ = 0;
+  if (validation_.on && !training_mode) {
+    activity(t_ns);
+    validation_.pending_forward_ns = t_ns;
+    return true;
+  }
+  if (validation_.on) resolve_validation(Evidence::kTrainForward, t_ns);
+  not_training_since_ns_ = 0;
+  boundary_at_forward(t_ns);
+  begin_if_needed(t_ns);
+  return true;
+}
+
+bool StepClock::forward_end(bool forward_raised, int64_t t_ns) {
+  if (forward_in_backward_ > 0) {
+    --forward_in_backward_;
+    return false;
+  }
+  if (forward_depth_ == 0 || --forward_depth_ > 0) return false;
+  optimizers_.work_ended(forward_raised);
+  if (validation_.on) validation_.last_activity_ns = t_ns;
+  else if (forward_raised) raised();
+  return true;
+}
+
+bool StepClock::backward_begin(int64_t t_ns) {
+  if (backward_depth_++ > 0) return false;
+  optimizers_.work_begun();
+  loader_start_ns_ = 0;
+  if (validation_.on) resolve_validation(Evidence::kBackward, t_ns);
+  not_training_since_ns_ = 0;
+  if (!forward_seen_ && steps_since_root_ >= 2) unseen_forward(t_ns);
+  begin_if_needed(t_ns);
+  loaders_.backward();
+  ++tally_.backwards;
+  backward_since_boundary_ = true;
+  return true;
+}
+
+bool StepClock::backward_end(bool backward_raised, int64_t t_ns) {
+  if (backward_depth_ == 0 || --backward_depth_ > 0) return false;
+  forward_in_backward_ = 0;
+  forward_seen_ = false;
+  backward_end_ns_ = t_ns;
+  optimizers_.work_ended(backward_raised);
+  if (backward_raised) raised();
+  return true;
+}
+
+// No root module was called: forward began at zero_grad, or, when that came just before backward, at the end of what
+// was before.
+void StepClock::unseen_forward(int64_t t_ns) {
+  const int64_t before = std::max(optimizer_end_ns_, backward_end_ns_);
+  int64_t begin = before != 0 ? before : t_ns;
+  if (zero_grad_ns_ > before && (before == 0 || (t_ns - zero_grad_ns_) * 10 >= zero_grad_ns_ - before))
+    begin = zero_grad_ns_;
+  boundary_at_forward(begin);
+}
+
+// --- optimizer
+
+bool StepClock::optimizer_begin(uint64_t optimizer, int64_t t_ns) {
+  if (validation_.on) resolve_validation(Evidence::kBackward, t_ns);
+  loader_start_ns_ = 0;
+  if (!optimizer_seen_) merge_provisional();
+  optimizer_seen_ = true;
+  unseen_optimizer_ = false;
+  const OptimizerStack::Begun begun = optimizers_.begin(optimizer, t_ns);
+  if (begun.dropped > 0) drop_optimizers(begun.dropped);
+  begin_if_needed(t_ns);
+  return begun.is_span;
+}
+
+bool StepClock::optimizer_end(uint64_t optimizer, int64_t t_ns) {
+  const OptimizerStack::Ended ended = optimizers_.end(optimizer);
+  if (ended.dropped > 0) drop_optimizers(ended.dropped);
+  if (!ended.is_span) return false;
+  if (ended.outermost) {
+    ++tally_.optimizer_steps;
+    optimizer_end_ns_ = t_ns;
+  }
+  optimizer_done();
+  return true;
+}
+
+void StepClock::optimizer_skipped(int64_t t_ns) {
+  if (!optimizer_seen_) merge_provisional();
+  optimizer_seen_ = true;
+  unseen_optimizer_ = false;
+  begin_if_needed(t_ns);
+  ++tally_.skipped;
+  optimizer_end_ns_ = t_ns;
+  optimizer_done();
+}
+
+void StepClock::optimizer_done() {
+  optimizer_done_ = optimizer_since_boundary_ = true;
+  batch_since_optimizer_ = false;
+}
+
+void StepClock::zero_grad(int64_t t_ns) { zero_grad_ns_ = t_ns; }
+
+void StepClock::drop_optimizers(size_t count) {
+  decided_.any = true;
+  decided_.dropped_optimizers = static_cast<uint8_t>(decided_.dropped_optimizers + count);
+  raised();
+}
+
+void StepClock::raised() {
+  failed_ = true;
+  loaders_.failed();
+}
+
+// --- explicit steps
+
+bool StepClock::enter_step(int64_t t_ns) {
+  if (!explicit_) merge_provisional();
+  explicit_ = true;
+  if (step_depth_++ > 0) {
+    nested_seen_ = true;
+    return false;
+  }
+  begin_if_needed(t_ns);
+  return true;
+}
+
+bool StepClock::exit_step(bool block_raised, int64_t t_ns) {
+  // Without an entry: it happened while recording was paused.
+  if (step_depth_ == 0 && (!begun_ || !explicit_ || (tally_.flags & wire::kStepPaused) == 0)) return false;
+  if (step_depth_ > 0 && --step_depth_ > 0) return false;
+  if (const size_t open = optimizers_.drop_all(); open > 0) drop_optimizers(open);
+  if (block_raised) raised();
+  close(t_ns);
+  return true;
+}
+
+void StepClock::add_samples(uint64_t samples) {
+  has_extra_samples_ = true;
+  extra_samples_ += samples;
+}
+void StepClock::flag_step(uint8_t step_flags) { tally_.flags |= step_flags; }
+void StepClock::flag_steps(uint8_t step_flags, bool on) {
+  tally_.flags |= step_flags;
+  if (on) lasting_flags_ |= step_flags;
+  else lasting_flags_ &= static_cast<uint8_t>(~step_flags);
+}
+
+void StepClock::forget_open() {
+  input_depth_ = forward_depth_ = backward_depth_ = forward_in_backward_ = step_depth_ = 0;
+  fetch_counts_ = fetch_is_candidate_ = forward_seen_ = batch_since_optimizer_ = false;
+  not_training_since_ns_ = loader_start_ns_ = 0;
+  optimizers_.drop_all();
+  validation_.on = false;
+}
+
+// --- boundaries
+
+void StepClock::begin_step(int64_t t_ns) {
+  begun_ = true;
+  begin_ns_ = t_ns;
+  tally_ = {.flags = static_cast<uint8_t>(tally_.flags | lasting_flags_)};
+  backward_since_boundary_ = false;
+  decided_.any = decided_.step_began = true;
+  decided_.step_begin_ns = t_ns;
+}
+
+void StepClock::boundary_at_fetch(int64_t t_ns) {
+  if (explicit_ || !begun_) return;
+  if (optimizer_done_ || failed_) {
+    close(t_ns);
+  } else if (!optimizer_seen_ && backward_since_boundary_) {
+    if (unseen_optimizer_) close(t_ns);
+    else provisional(t_ns);
+  }
+}
+
+void StepClock::boundary_at_forward(int64_t t_ns) {
+  if (explicit_ || !begun_) return;
+  if (!optimizers_.empty()) t_ns = optimizers_.outermost_begin_ns();
+  t_ns = std::max(t_ns, begin_ns_);
+  const bool unseen_cycle = !optimizer_seen_ && backward_since_boundary_;
+  if (loaders_.training_fetch_in_step()) {
+    if (optimizer_since_boundary_ && !failed_) provisional(t_ns);
+  } else if (optimizer_done_ || failed_ || (unseen_cycle && unseen_optimizer_)) {
+    close(t_ns);
+  } else if (unseen_cycle) {
+    provisional(t_ns);
+  }
+}
+
+void StepClock::close(int64_t t_ns) {
+  merge_provisional();
+  push(std::max(t_ns, begin_ns_), tally_, loaders_.totals());
+  reset_step();
+}
+
+void StepClock::provisional(int64_t t_ns) {
+  boundaries_[boundary_count_++] = {t_ns, tally_, loaders_.totals()};
+  tally_ = {.flags = lasting_flags_};
+  optimizer_since_boundary_ = backward_since_boundary_ = false;
+  if (boundary_count_ == kProvisional) give_out_provisional();
+}
+
+void StepClock::give_out_provisional() {
+  unseen_optimizer_ = !optimizer_seen_;
+  BatchTotals before;
+  for (const Boundary& b : boundaries_) {
+    BatchTotals own = b.batches;
+    own.batches -= std::min(own.batches, before.batches);
+    own.samples -= std::min(own.samples, before.samples);
+    push(std::max(b.t_ns, begin_ns_), b.tally, own);
+    before = b.batches;
+  }
+  reset_step();
+}
+
+void StepClock::merge_provisional() {
+  for (size_t i = 0; i < boundary_count_; ++i) tally_.add(boundaries_[i].tally);
+  boundary_count_ = 0;
+}
+
+void StepClock::push(int64_t end_ns, const Tally& tally, const BatchTotals& batches) {
+  const bool known = (batches.batches > 0 && batches.samples_known) || has_extra_samples_;
+  const uint8_t flags = static_cast<uint8_t>(tally.flags | (failed_ ? wire::kStepFailed : 0) |
+                                             (explicit_ ? wire::kStepExplicit : 0));
+  if (decided_.steps < Decided::kMaxSteps)
+    decided_.step[decided_.steps++] = {
+        .step = step_, .flags = flags, .begin_ns = begin_ns_, .end_ns = end_ns,
+        .samples = known ? batches.samples + extra_samples_ : wire::kUnmeasured,
+        .counts = {saturated(batches.batches), saturated(tally.backwards), saturated(tally.optimizer_steps),
+                   saturated(tally.skipped)}};
+  decided_.any = true;
+  ++step_;
+  begin_ns_ = end_ns;
+  extra_samples_ = 0;
+  has_extra_samples_ = false;
+  if (steps_since_root_ < 2) ++steps_since_root_;
+}
+
+void StepClock::reset_step() {
+  tally_ = {.flags = lasting_flags_};
+  boundary_count_ = 0;
+  optimizer_done_ = failed_ = optimizer_since_boundary_ = backward_since_boundary_ = false;
+  loaders_.step_closed();
+}
+
+void StepClock::clear() {
+  decided_.any = decided_.validation_began = decided_.validation_ended = decided_.step_began = false;
+  decided_.dropped_optimizers = 0;
+  decided_.steps = 0;
+}
+
+}  // namespace stepscope::recorder

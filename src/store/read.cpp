@@ -1,0 +1,234 @@
+#include "store/read.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "store/rows.h"
+
+namespace stepscope::store {
+namespace {
+
+class Reader {
+ public:
+  Reader(Database& database, RunHistory& run) : database_(database), run_(run) {}
+
+  void read() {
+    read_run();
+    read_nodes();
+    read_ranks();
+    read_steps();
+    read_rollups();
+    read_occurrences();
+    read_memory();
+  }
+
+ private:
+  template <typename Describe, typename Use>
+  void each(const std::string& from, Describe describe, Use use) {
+    Statement select(database_, "SELECT " + names_of(describe).list + " FROM " + from);
+    while (select.row()) {
+      Extractor extract{select};
+      describe(extract);
+      use();
+    }
+  }
+
+  void texts(const char* sql, std::vector<std::string>& out) {
+    Statement select(database_, sql);
+    while (select.row()) select.get(out.emplace_back());
+  }
+
+  RankHistory* rank(int32_t number) {
+    const auto it = ranks_.find(number);
+    return it == ranks_.end() ? nullptr : &run_.ranks[it->second];
+  }
+
+  void read_run() {
+    std::string state = "live";
+    each(
+        "runs",
+        [&](auto& v) {
+          run_columns(v, run_);
+          v("state", state);
+        },
+        [] {});
+    run_.live = state != "ended";
+    texts("SELECT argument FROM command ORDER BY position", run_.command);
+    texts("SELECT text FROM events WHERE kind = 'notice' ORDER BY id", run_.notices);
+    texts("SELECT text FROM events WHERE kind = 'unobserved' ORDER BY id", run_.unobserved);
+    std::string key, value;
+    each(
+        "settings",
+        [&](auto& v) {
+          v("key", key);
+          v("value", value);
+        },
+        [&] {
+          // A setting that another version had does not matter to this one.
+          if (!run_.settings.set(key, value)) return;
+        });
+  }
+
+  void read_nodes() {
+    NodeHistory node;
+    each(
+        "nodes ORDER BY position", [&](auto& v) { node_columns(v, node); }, [&] { run_.nodes.push_back(node); });
+    size_t position = 0;
+    for (NodeHistory& n : run_.nodes) {
+      node_gauges(
+          [&](std::string_view name, Gauge& gauge) {
+            Statement select(database_, "SELECT sum, peak, reading_count, not_measured FROM gauges "
+                                        "WHERE node_position = ? AND name = ?");
+            select.bind(static_cast<int64_t>(position));
+            select.bind(name);
+            if (select.row()) gauge_columns(Extractor{select}, gauge);
+          },
+          n);
+      ++position;
+    }
+  }
+
+  void read_ranks() {
+    RankHistory rank;
+    each(
+        "ranks ORDER BY rank", [&](auto& v) { rank_columns(v, rank); },
+        [&] {
+          ranks_[rank.rank] = run_.ranks.size();
+          run_.ranks.push_back(rank);
+        });
+  }
+
+  void read_steps() {
+    Key key;
+    StepSample sample;
+    std::map<int64_t, StepSample*> by_id;  // deques keep the addresses of what they hold while they grow at the back
+    each(
+        "steps ORDER BY id", [&](auto& v) { step_columns(v, key, sample); },
+        [&] {
+          RankHistory* r = rank(sample.rank);
+          if (r == nullptr) return;
+          r->raw.push_back(sample);
+          if (has_step_user_) by_id[key.id] = &r->raw.back();
+        });
+    if (!has_step_user_) return;
+    Statement select(database_, "SELECT step_id, name, time_ns FROM step_user_phases ORDER BY step_id, position");
+    std::string name;
+    int64_t ns = 0;
+    while (select.row()) {
+      select.get(key.id);
+      select.get(name);
+      select.get(ns);
+      if (const auto it = by_id.find(key.id); it != by_id.end()) it->second->user_phase_ns.emplace_back(name, ns);
+    }
+  }
+
+  void read_rollups() {
+    Key key;
+    StepBlock block;
+    std::array<std::optional<double>, kPartNames.size()> parts;
+    std::map<int64_t, StepBlock*> by_id;
+    each(
+        "rollups ORDER BY id", [&](auto& v) { rollup_columns(v, key, block, parts); },
+        [&] {
+          RankHistory* r = rank(key.rank);
+          if (r == nullptr || key.sub < 0 || key.sub >= kMaxLevels) return;
+          const auto level = static_cast<size_t>(key.sub);
+          if (r->rollups.size() <= level) r->rollups.resize(level + 1);
+          block.part_mean_ns.clear();
+          for (size_t i = 0; i < parts.size(); ++i)
+            if (parts[i]) block.part_mean_ns[std::string(kPartNames[i])] = *parts[i];
+          r->rollups[level].push_back(block);
+          by_id[key.id] = &r->rollups[level].back();
+        });
+    Statement select(database_, "SELECT rollup_id, name, mean_ns FROM rollup_user_phases");
+    std::string name;
+    double ns = 0;
+    while (select.row()) {
+      select.get(key.id);
+      select.get(name);
+      select.get(ns);
+      if (const auto it = by_id.find(key.id); it != by_id.end()) it->second->user_mean_ns[name] = ns;
+    }
+  }
+
+  OccurrenceStats* occurrences(int32_t number, const std::string& kind) {
+    RankHistory* r = rank(number);
+    const auto* it = std::find(kOccurrenceNames.begin(), kOccurrenceNames.end(), kind);
+    if (r == nullptr || it == kOccurrenceNames.end()) return nullptr;
+    return &r->occurrences[static_cast<size_t>(it - kOccurrenceNames.begin())];
+  }
+
+  void read_occurrences() {
+    Key key;
+    std::string kind;
+    OccurrenceRow row;
+    each(
+        "occurrences ORDER BY id", [&](auto& v) { occurrence_columns(v, key, kind, row); },
+        [&] {
+          if (OccurrenceStats* stats = occurrences(key.rank, kind)) stats->recent_ns.push_back(row.duration_ns);
+        });
+    int64_t count = 0, total = 0;
+    each(
+        "occurrence_totals",
+        [&](auto& v) {
+          v("rank", key.rank);
+          v("kind", kind);
+          v("occurrence_count", count);
+          v("total_ns", total);
+        },
+        [&] {
+          if (OccurrenceStats* stats = occurrences(key.rank, kind)) {
+            stats->count = count;
+            stats->total_ns = total;
+          }
+        });
+  }
+
+  void read_memory() {
+    Key key;
+    MemorySample sample;
+    each(
+        "memory ORDER BY id", [&](auto& v) { memory_columns(v, key, sample); },
+        [&] {
+          if (RankHistory* r = rank(key.rank)) r->memory.push_back(sample);
+        });
+  }
+
+  Database& database_;
+  RunHistory& run_;
+  std::map<int32_t, size_t> ranks_;
+  const bool has_step_user_ = database_.integer("SELECT EXISTS (SELECT 1 FROM step_user_phases)") != 0;
+};
+
+}  // namespace
+
+Result<RunHistory> read_history(Database& database, const std::string& run_folder) {
+  RunHistory run;
+  run.folder = run_folder;
+  if (database.run("BEGIN")) Reader(database, run).read();
+  if (!database.good()) {
+    Error error = database.take_error("read");
+    database.run("ROLLBACK");
+    (void)database.take_error("read");
+    return error;
+  }
+  database.run("COMMIT");
+  if (!database.good()) return database.take_error("read");
+  return run;
+}
+
+Result<std::vector<SegmentPosition>> read_positions(Database& database) {
+  std::vector<SegmentPosition> positions;
+  Statement select(database, "SELECT pid, nonce, next_index FROM positions ORDER BY pid, nonce");
+  while (select.row()) {
+    SegmentPosition& p = positions.emplace_back();
+    select.get(p.pid);
+    select.get(p.nonce);
+    select.get(p.next_index);
+  }
+  if (!database.good()) return database.take_error("read");
+  return positions;
+}
+
+}  // namespace stepscope::store

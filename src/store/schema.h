@@ -1,0 +1,32 @@
+// The tables of run.db, and what kind of file a database is.
+//
+//   runs                 one row: the run
+//   command              its arguments, one a row          settings    the effective ones
+//   ranks                one row a rank: identity and counts
+//   steps                the newest raw steps of each rank (step_user_phases: the user's own phases of them)
+//   rollups              blocks of 10, 100, ... steady steps of each rank (rollup_user_phases likewise)
+//   occurrences          newest of each kind and rank      occurrence_totals   count and time of all of them
+//   memory               one reading a row and rank
+//   nodes, gauges        host readings: sum, peak and count of each
+//   events               notices, and interpreters that were not observed
+//   findings             as in diagnosis: lists are JSON
+//   positions            how far each segment was drained
+//
+// Thread safety: pure functions over a connection. Invariant: PRAGMA user_version is kSchemaVersion once the tables
+// exist, and both appear in one transaction.
+#pragma once
+
+#include "store/database.h"
+
+namespace stepscope::store {
+
+inline constexpr int kSchemaVersion = 1;
+inline constexpr int kApplicationId = 0x53745363;  // "StSc"
+
+enum class Content { kEmpty, kRun };  // kEmpty: killed before the tables were made
+
+// An error for a file that is no database, not ours, or of a newer stepscope.
+Result<Content> identify(Database& database);
+Status create_tables(Database& database);
+
+}  // namespace stepscope::store

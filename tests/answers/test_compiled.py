@@ -1,0 +1,65 @@
+"""Compiled models: steps, phases, and what compiling cost, apart from forward."""
+
+from statistics import median
+
+import pytest
+from observing import Ran, compare, loop_of, match, observe, script, total_of
+
+LOOPS = [
+    "compiled_first",
+    "compiled_in_mid_run",
+    "compiled_in_place",
+    "each_block",
+    "function_that_calls_the_model",
+    "whole_step",
+]
+COMPILES_AT = {"compiled_in_mid_run": 3}
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return observe(tmp_path_factory.mktemp("compiled"), script("compiled.py"))
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_steps_and_phases_of_compiled_steps(ran: Ran, name: str) -> None:
+    steps, _ = loop_of(ran.finished(), name)
+    rows = match(ran.steps(), [step["anchor"] for step in steps])
+    at = COMPILES_AT.get(name, 0)
+    steady = [(row, step) for row, step in zip(rows, steps, strict=True)][at + 2 :]
+    for row, _ in steady:
+        assert row["forward_ns"] > 0
+        assert row["backward_ns"] > 0
+        assert not row["compiled"]
+        assert row["compile_ns"] == 0
+    phases = ("input",) if name == "whole_step" else ("input", "forward", "backward", "optimizer")
+    compare(
+        {
+            phase: sum(row[f"{phase}_ns"] for row, _ in steady) / len(steady) / 1e6
+            for phase in phases
+        },
+        {
+            phase: sum(step["phases"].get(phase, 0) for _, step in steady) / len(steady) / 1e6
+            for phase in phases
+        },
+        sum(total_of(step) for _, step in steady) / len(steady) / 1e6,
+    )
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_compiling_is_taken_out_of_forward(ran: Ran, name: str) -> None:
+    """The step that compiles has the others' forward; the rest is compile. The first of the process
+    also imports.
+    """
+    assert ran.finished().measured is not None
+    steps, _ = loop_of(ran, name)
+    rows = match(ran.steps(), [step["anchor"] for step in steps])
+    at = COMPILES_AT.get(name, 0)
+    row, step = rows[at], steps[at]
+    assert row["compiled"]
+    assert row["compile_ns"] / 1e6 >= ran.measured["compile_ms"]
+    if name in ("compiled_first", "whole_step"):
+        return
+    usual = median(other["phases"]["forward"] for other in steps[at + 2 :])
+    expected = step["phases"]["forward"] - usual
+    assert row["compile_ns"] == pytest.approx(expected, abs=0.1 * total_of(step))

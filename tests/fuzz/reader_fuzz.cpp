@@ -1,0 +1,186 @@
+// The segment reader against hostile bytes. An input is a list of commands: it spoils a real segment, cuts or
+// lengthens its file, and reads, in any order.
+//
+//   0 offset16 length8 bytes    overwrite          1 offset16 n8      put kWords[n]
+//   2 size16                    resize the file    3                  open (again)
+//   4 from8 room8 dead8         drain              5 tail8            release
+//   6                           all else           other              ignored
+// from and tail are numbers of kWords. Whatever comes back must keep the reader's promises (check_*).
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/phase.h"
+#include "ring/reader.h"
+#include "ring/writer.h"
+
+namespace {
+
+using namespace stepscope;
+
+constexpr size_t kCapacity = 64;
+constexpr size_t kBytes = wire::kRingOffset + kCapacity * sizeof(wire::Record);
+constexpr uint64_t kHead = 150;  // wrapped twice
+constexpr uint64_t kOne = 1;
+constexpr std::array<uint64_t, 24> kWords = {
+    0, 1, 2, kCapacity - 1, kCapacity, kCapacity + 1, kHead - kCapacity - 1, kHead - kCapacity, kHead - kCapacity + 1,
+    kHead - 1, kHead, kHead + 1, kHead + kCapacity, 0x7fffffff, 0x80000000, 0xffffffff, kOne << 32, kOne << 56,
+    (kOne << 63) - 1, kOne << 63, ~uint64_t{0} - kCapacity, ~uint64_t{0} - 1, ~uint64_t{0}, kBytes};
+
+void check(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "broken promise: %s\n", what);
+  std::abort();
+}
+
+struct alignas(64) Image {
+  char bytes[kBytes];
+};
+
+std::unique_ptr<Image> good_segment() {
+  auto image = std::make_unique<Image>();
+  std::memset(image->bytes, 0, kBytes);
+  auto writer = ring::Writer::over(image->bytes, kBytes, {.run_id = "fuzz", .executable = "/usr/bin/python3"});
+  wire::SegmentHead& head = writer->head();
+  for (uint64_t i = 0; i < kHead; ++i) {
+    head.reader.tail_check.store(~i);
+    head.reader.tail.store(i);
+    uint64_t index = 0;
+    writer->claim(index);
+    if (i % 17 == 0) continue;  // a hole
+    const auto kind = static_cast<wire::RecordKind>(1 + i % 4);
+    writer->publish(index, {.t0_ns = static_cast<int64_t>(i), .t1_ns = static_cast<int64_t>(i + 5), .step = 7, .kind = kind,
+                            .phase = static_cast<uint8_t>(1 + i % 4), .flags = static_cast<uint8_t>(i)});
+  }
+  head.reader.tail_check.store(~(kHead - kCapacity + 10));
+  head.reader.tail.store(kHead - kCapacity + 10);
+  std::strcpy(head.names.names[0], "tokenise");
+  head.names.count.store(1);
+  return image;
+}
+
+void check_text(const std::string& text, size_t longest) {
+  check(text.size() <= longest, "text within its field");
+  for (const char c : text) check(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f, "text printable");
+}
+
+void check_rest(ring::Reader& reader) {
+  const ring::IdentityValue id = reader.identity();
+  check(id.world_size >= 1 && id.rank >= -1 && id.rank < id.world_size && id.attempt >= 0, "ranks in range");
+  check(id.role <= wire::Role::kWorker, "role known");
+  check_text(id.node, 64);
+  check_text(id.run_id, 128);
+  check_text(id.python_version, 32);
+  check_text(id.torch_version, 32);
+  check_text(id.executable, 256);
+  for (int phase = 0; phase < 256; ++phase) check_text(reader.name(static_cast<uint8_t>(phase)), wire::kNameBytes);
+  const ring::NowValue now = reader.now();
+  check(now.since_ns >= 0 && now.step < kOne << 56, "now word");
+  reader.dropped();
+  reader.cost_ns();
+  reader.cost_calls();
+  reader.beat(1);
+  reader.control(wire::Control::kOn);
+  check(reader.tail() <= std::max(reader.head(), reader.tail()), "tail");
+}
+
+void check_drain(const ring::Reader& reader, uint64_t from, size_t room, bool dead) {
+  std::vector<ring::RecordValue> out(room);
+  const ring::Reader::Drained d = reader.drain(from, out, dead);
+  check(d.count <= room, "no more than there is room for");
+  check(d.next_index >= from, "never back");
+  check(d.count + d.lost <= 2 * kCapacity * 1024, "bounded by what the file can hold");
+  uint64_t last = from;
+  for (size_t i = 0; i < d.count; ++i) {
+    const ring::RecordValue& r = out[i];
+    check(r.index >= last && r.index < d.next_index, "in order");
+    last = r.index + 1;
+    check(r.t0_ns >= 0 && r.t1_ns >= r.t0_ns, "times");
+    check(r.kind >= wire::RecordKind::kSpan && r.kind <= wire::RecordKind::kMark, "kind");
+    if (r.kind != wire::RecordKind::kSpan) continue;
+    check(r.phase < kPhaseCount || (r.phase >= kFirstUserPhase && r.phase < kFirstUserPhase + kMaxUserPhases), "phase");
+    check((r.flags & ~0x1f) == 0, "flags");
+  }
+}
+
+// The input, byte by byte; zeros after its end.
+struct Input {
+  const uint8_t* at;
+  size_t left;
+  uint8_t byte() {
+    if (left == 0) return 0;
+    --left;
+    return *at++;
+  }
+  size_t word() { return byte() | static_cast<size_t>(byte()) << 8; }
+  uint64_t number() { return kWords[byte() % kWords.size()]; }
+};
+
+void put(int fd, size_t offset, const void* bytes, size_t size) {
+  [[maybe_unused]] const ssize_t n = pwrite(fd, bytes, size, static_cast<off_t>(offset));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const std::unique_ptr<Image> good = good_segment();
+  static const int fd = memfd_create("segment", MFD_CLOEXEC);
+  if (ftruncate(fd, 0) != 0) std::abort();
+  put(fd, 0, good->bytes, kBytes);
+  std::optional<ring::Reader> reader;
+  Input in{data, size};
+  for (int command = 0; command < 64 && in.left > 0; ++command) {
+    switch (in.byte()) {
+      case 0: {
+        const size_t offset = in.word();
+        const size_t length = std::min<size_t>(in.byte(), in.left);
+        put(fd, offset, in.at, length);
+        in.at += length;
+        in.left -= length;
+        break;
+      }
+      case 1: {
+        const size_t offset = in.word();
+        const uint64_t value = in.number();
+        put(fd, offset, &value, sizeof(value));
+        break;
+      }
+      case 2:
+        if (ftruncate(fd, static_cast<off_t>(in.word())) != 0) std::abort();
+        break;
+      case 3: {
+        auto opened = ring::Reader::from_fd(dup(fd), "segment");
+        if (opened) reader.emplace(std::move(*opened));
+        else check(!opened.error().message.empty(), "an error says what failed");
+        break;
+      }
+      case 4: {
+        const uint64_t from = in.number();
+        const size_t room = in.byte();
+        const bool dead = (in.byte() & 1) != 0;
+        if (reader) check_drain(*reader, from, room, dead);
+        break;
+      }
+      case 5: {
+        const uint64_t tail = in.number();
+        if (reader) reader->release(tail);
+        break;
+      }
+      case 6:
+        if (reader) check_rest(*reader);
+        break;
+      default: break;
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,21 @@
+#!/bin/sh
+# The segment reader under libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer: tests/fuzz/run.sh [RUNS]
+# New inputs are kept in build/fuzz/corpus, a failing one in build/fuzz/failed-*; give that to build/fuzz/.../reader_fuzz.
+set -eu
+cd "$(dirname "$0")/../.."
+runs=${1:-20000}
+compiler=
+for name in clang++-16 clang++-17 clang++-18 clang++-19 clang++; do
+  if command -v "$name" >/dev/null 2>&1; then compiler=$name; break; fi
+done
+if [ -z "$compiler" ]; then
+  echo "tests/fuzz: no clang++ was found" >&2
+  echo "hint: apt-get install -y clang-16 libclang-rt-16-dev" >&2
+  exit 2
+fi
+cmake -S . -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DSTEPSCOPE_FUZZ=ON -DSTEPSCOPE_PYTHON=OFF \
+  -DSTEPSCOPE_SANITIZE=address,undefined,fuzzer-no-link >/dev/null
+ninja -C build/fuzz -j2 reader_fuzz >build/fuzz/build.log 2>&1 || { cat build/fuzz/build.log; exit 1; }
+mkdir -p build/fuzz/corpus
+exec build/fuzz/tests/fuzz/reader_fuzz -runs="$runs" -max_total_time=40 -max_len=512 -print_final_stats=0 \
+  -artifact_prefix=build/fuzz/failed- build/fuzz/corpus tests/fuzz/corpus
