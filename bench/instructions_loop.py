@@ -1,7 +1,9 @@
-"""What bench/instructions.py counts: training-shaped calls without torch, `hooked` or plain, N steps.
+"""What bench/instructions.py counts: training-shaped calls without torch, `hooked` or plain, N
+steps.
 
-Every hook of a typical step is called the way torch calls it; what they wrap does nothing. So the difference between
-the two ways, and between two numbers of steps, is the hooks and the recorder alone.
+Every hook of a typical step is called the way torch calls it; what they wrap does nothing. So the
+difference between the two ways, and between two numbers of steps, is the hooks and the recorder
+alone.
 """
 
 from __future__ import annotations
@@ -47,16 +49,29 @@ def hook(folder: str) -> None:
     def open_segment() -> bool:
         # Room for every record: a full ring would make the way of a write shorter than it is.
         _native.open_segment(
-            folder=folder, segment_bytes=4 << 20, shm_share=1.0, rank=0, local_rank=0, world_size=1,
-            local_world_size=1, node_rank=-1, attempt=0, run_id="", python_version="", torch_version="",
+            folder=folder,
+            segment_bytes=4 << 20,
+            shm_share=1.0,
+            rank=0,
+            local_rank=0,
+            world_size=1,
+            local_world_size=1,
+            node_rank=-1,
+            attempt=0,
+            run_id="",
+            python_version="",
+            torch_version="",
             executable="",
-        )  # fmt: skip
+        )
         return True
 
     _native.set_callbacks(
-        open=open_segment, classify=lambda module: True, install_slots=lambda: None, rearm=lambda: None,
+        open=open_segment,
+        classify=lambda module: True,
+        install_slots=lambda: None,
+        rearm=lambda: None,
         loader_number=lambda loader: 1,
-    )  # fmt: skip
+    )
     # gc.isenabled is a builtin without arguments that returns True, like torch.is_grad_enabled.
     _native.set_torch(is_grad_enabled=gc.isenabled, tensor_type=Tensor, queue_callback=None)
     kinds = _native.Hook
@@ -66,7 +81,10 @@ def hook(folder: str) -> None:
     loader: Any = Loader
     loader.__iter__ = _native.timed_call(loader.__iter__, kinds.ITER)
     globals()["run_backward"] = _native.timed_call(run_backward, kinds.BACKWARD)
-    globals()["before_step"], globals()["after_step"] = _native.optimizer_begin, _native.optimizer_end
+    globals()["before_step"], globals()["after_step"] = (
+        _native.optimizer_begin,
+        _native.optimizer_end,
+    )
     globals()["zeroed"] = _native.zero_grad
     _native.install_slot(Module)
 

@@ -21,7 +21,9 @@ SCRIPT = str(Path(__file__).parent / "train_300.py")
 
 def timed(command: list[str], folder: str) -> float:
     begin = time.perf_counter()
-    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     return time.perf_counter() - begin
 
 
@@ -46,8 +48,10 @@ def main() -> None:
     if options.json:
         print(json.dumps(result))
     else:
-        print(f"300 steps: bare {result['bare_s']} s, with stepscope run {result['observed_s']} s, "
-              f"added {result['added_s']:+} s (ratio {result['ratio']})")  # fmt: skip
+        print(
+            f"300 steps: bare {result['bare_s']} s, with stepscope run {result['observed_s']} s, "
+            f"added {result['added_s']:+} s (ratio {result['ratio']})"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""300 steps of a small model: what bench/run_overhead.py and bench/peer.py time as a whole command."""
+"""300 steps of a small model: what run_overhead.py and peer.py time as a whole command."""
 
 import sys
 import time

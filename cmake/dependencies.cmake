@@ -1,6 +1,6 @@
 # System libraries, linked statically. What is missing is named with the one line that installs it.
 set(STEPSCOPE_APT "apt-get install -y g++ cmake ninja-build libboost1.81-dev libboost-json1.81-dev libfmt-dev \
-libspdlog-dev libsqlite3-dev libcli11-dev")
+libsqlite3-dev libcli11-dev")
 macro(need name)
   find_package(${name} ${ARGN} QUIET)
   if(NOT ${name}_FOUND)
@@ -14,7 +14,6 @@ if(NOT STEPSCOPE_SANITIZE AND NOT STEPSCOPE_FUZZ)
   set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
   need(Boost 1.81 COMPONENTS json)
   need(fmt)
-  need(spdlog)
   need(CLI11)
   need(SQLite3)
 endif()

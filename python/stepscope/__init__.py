@@ -1,6 +1,7 @@
 """Stepscope: where each step of a PyTorch training run goes.
 
-Most people need none of this: `stepscope run python train.py` changes nothing in the script. In code:
+Most people need none of this: `stepscope run python train.py` changes nothing in the script. In
+code:
 
     from stepscope import trace_step
 
@@ -8,8 +9,9 @@ Most people need none of this: `stepscope run python train.py` changes nothing i
         with trace_step(model):
             ...
 
-Importing stepscope imports neither torch nor a framework, and starts nothing; the first `trace_step` does. Where the
-extension has no build (not Linux, another Python), everything here is there and does nothing, and says so once.
+Importing stepscope imports neither torch nor a framework, and starts nothing; the first
+`trace_step` does. Where the extension has no build (not Linux, another Python), everything here is
+there and does nothing, and says so once.
 """
 
 from __future__ import annotations
@@ -41,10 +43,10 @@ _started = False
 def trace_step(model: Any = None) -> AbstractContextManager[object]:
     """One training step: `with trace_step(model):` around forward, backward and optimizer.
 
-    A step lasts from the exit of the previous block to the exit of this one, so the batch fetched before the block
-    belongs to it. Once entered, only `trace_step` makes steps: one block is one step even when it accumulates
-    gradients. Blocks inside a block are ignored. An exception that leaves the block makes the step a failed one and
-    goes on to the caller.
+    A step lasts from the exit of the previous block to the exit of this one, so the batch fetched
+    before the block belongs to it. Once entered, only `trace_step` makes steps: one block is one
+    step even when it accumulates gradients. Blocks inside a block are ignored. An exception that
+    leaves the block makes the step a failed one and goes on to the caller.
 
     `model` may be any torch.nn.Module, or None; it is only read. Never raises.
     """
@@ -58,9 +60,10 @@ def trace_step(model: Any = None) -> AbstractContextManager[object]:
 def phase(name: str, /) -> AbstractContextManager[object]:
     """Time of a part of the step under a name of yours: `with stepscope.phase("augment"):`.
 
-    A built-in name (input, h2d, forward, backward, sync, optimizer, checkpoint, validation, compile, gc, profiler)
-    adds to that phase; any other becomes a row of its own, up to 64 names; more count as other. Raises TypeError when
-    `name` is no string, ValueError when it is empty or longer than 63 bytes.
+    A built-in name (input, h2d, forward, backward, sync, optimizer, checkpoint, validation,
+    compile, gc, profiler) adds to that phase; any other becomes a row of its own, up to 64 names;
+    more count as other. Raises TypeError when `name` is no string, ValueError when it is empty or
+    longer than 63 bytes.
     """
     known = _phases.get(name)
     if known is None:

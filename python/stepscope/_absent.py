@@ -1,4 +1,4 @@
-"""The same names as the extension, doing nothing: for systems and Pythons that it has no build for."""
+"""The same names as the extension, doing nothing: it has no build for this system or Python."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Calls a function once a module has been imported: at once if it is, else right after its import.
 
-A finder at the head of sys.meta_path that answers None for every name but the wanted ones, and wraps their loaders
-for the length of one exec_module. A wanted module keeps its own spec and loader (`trials.md` B).
+A finder at the head of sys.meta_path that answers None for every name but the wanted ones, and
+wraps their loaders for the length of one exec_module. A wanted module keeps its spec and loader.
 """
 
 from __future__ import annotations

@@ -42,7 +42,9 @@ _installed = False
 
 
 def install(*, note: Callable[[str], None] | None = None) -> None:
-    """Install every hook, once a process. `note(status)` tells the card how far this interpreter came."""
+    """Install every hook, once a process. `note(status)` tells the card how far this interpreter
+    came.
+    """
     global _installed
     if _installed:
         return

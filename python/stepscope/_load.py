@@ -1,4 +1,6 @@
-"""A run's data as rows, for notebooks and scripts: what `stepscope show` reads, without computing anything new."""
+"""A run's data as rows, for notebooks and scripts: what `stepscope show` reads, without computing
+anything new.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,13 @@ _JSON_COLUMNS = {"evidence", "not_measured", "advice"}
 
 @dataclass(frozen=True)
 class Run:
-    """One run. Every list holds one dict a row; names carry their units (`step_time_ns`, `cost_ms_per_step`).
+    """One run. Every list holds one dict a row; names carry their units (`step_time_ns`,
+    `cost_ms_per_step`).
 
-    runs: one row, the run itself. ranks: one a rank, with its counts. steps: raw steps, the newest 2,000 a rank
-    (`input_ns`, `forward_ns`, ... are exclusive and add up to `step_time_ns`; `warmup`, `failed`, `profiled` are 0 or 1;
-    the user's phases stand under `user_phases_ns`, a dict). findings: as in summary.json. summary: that file, or None
-    while the run has none.
+    runs: one row, the run itself. ranks: one a rank, with its counts. steps: raw steps, the newest
+    2,000 a rank (`input_ns`, `forward_ns`, ... are exclusive and add up to `step_time_ns`;
+    `warmup`, `failed`, `profiled` are 0 or 1; the user's phases stand under `user_phases_ns`, a
+    dict). findings: as in summary.json. summary: that file, or None while the run has none.
     """
 
     folder: Path
@@ -33,10 +36,11 @@ class Run:
 
 
 def load(run: str | os.PathLike[str]) -> Run:
-    """Read a run: a folder, or the name of one below ./stepscope-runs. A live run gives what is stored so far.
+    """Read a run: a folder, or the name of one below ./stepscope-runs. A live run gives what is
+    stored so far.
 
-    Raises FileNotFoundError when there is no such run, ValueError when its run.db cannot be read (the file is left as
-    it is).
+    Raises FileNotFoundError when there is no such run, ValueError when its run.db cannot be read
+    (the file is left as it is).
     """
     folder = _folder(run)
     database = folder / "run.db"
@@ -47,13 +51,16 @@ def load(run: str | os.PathLike[str]) -> Run:
             runs = _rows(connection.execute("SELECT * FROM runs"))
             ranks = _rows(connection.execute("SELECT * FROM ranks ORDER BY rank"))
             steps = _rows(connection.execute("SELECT * FROM steps ORDER BY rank, step"))
-            phases = _rows(connection.execute("SELECT * FROM step_user_phases ORDER BY step_id, position"))
+            phases = _rows(
+                connection.execute("SELECT * FROM step_user_phases ORDER BY step_id, position")
+            )
             findings = _rows(connection.execute("SELECT * FROM findings ORDER BY position"))
         finally:
             connection.close()
     except sqlite3.Error as error:
         raise ValueError(
-            f"could not read {database}: {error}\nhint: stepscope show {folder} finishes or names what is wrong"
+            f"could not read {database}: {error}\n"
+            f"hint: stepscope show {folder} finishes it, or names what is wrong"
         ) from error
     _attach(steps, phases)
     return Run(folder, runs, ranks, steps, findings, _summary(folder))
@@ -64,12 +71,17 @@ def _folder(run: str | os.PathLike[str]) -> Path:
     for folder in (given, Path("stepscope-runs") / given):
         if (folder / "run.db").is_file():
             return folder
-    raise FileNotFoundError(f"no run at {given}: no run.db in it or below ./stepscope-runs\nhint: stepscope runs")
+    raise FileNotFoundError(
+        f"no run at {given}: no run.db in it or below ./stepscope-runs\nhint: stepscope runs"
+    )
 
 
 def _rows(cursor: Iterable[sqlite3.Row]) -> list[Row]:
     return [
-        {name: json.loads(row[name]) if name in _JSON_COLUMNS and row[name] else row[name] for name in row.keys()}  # noqa: SIM118
+        {
+            name: json.loads(row[name]) if name in _JSON_COLUMNS and row[name] else row[name]
+            for name in row.keys()  # noqa: SIM118
+        }
         for row in cursor
     ]
 

@@ -1,4 +1,6 @@
-"""`python train.py` with trace_step in it and no `stepscope run`: start the agent, and at the end print its card."""
+"""`python train.py` with trace_step in it and no `stepscope run`: start the agent, and at the end
+print its card.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +40,15 @@ def _binary() -> str:
         path = os.path.join(folder, "stepscope")
         if os.access(path, os.X_OK):
             return path
-    raise OSError("the stepscope command was not found beside the package or in PATH; hint: pip install stepscope")
+    raise OSError(
+        "the stepscope command was not found beside the package or in PATH; "
+        "hint: pip install stepscope"
+    )
 
 
 def start_agent(ranks: tuple[int, int, int, int]) -> tuple[str, str | None]:
-    """Start `stepscope agent --detach`; return the segment folder and the run folder (None: not known in time).
+    """Start `stepscope agent --detach`; return the segment folder and the run folder (None: not
+    known in time).
 
     Every rank of the node does so; the agents but the first see that the folder has one, and end.
     """
@@ -50,14 +56,30 @@ def start_agent(ranks: tuple[int, int, int, int]) -> tuple[str, str | None]:
     folder = f"/dev/shm/stepscope-{os.getuid()}/{key}"
     os.makedirs(folder, mode=0o700, exist_ok=True)
     script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
-    command = [_binary(), "agent", "--detach", "--segments", folder, "--id", key,
-               "--cwd", os.getcwd(), "--name", os.path.splitext(script)[0] or "python",
-               "--command-json", json.dumps([sys.executable, *sys.argv])]  # fmt: skip
+    command = [
+        _binary(),
+        "agent",
+        "--detach",
+        "--segments",
+        folder,
+        "--id",
+        key,
+        "--cwd",
+        os.getcwd(),
+        "--name",
+        os.path.splitext(script)[0] or "python",
+        "--command-json",
+        json.dumps([sys.executable, *sys.argv]),
+    ]
     # The agent forks twice and lets go of every descriptor: this returns when it is on its own.
     started = subprocess.run(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        timeout=10, check=False,
-    )  # fmt: skip
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        timeout=10,
+        check=False,
+    )
     if started.returncode != 0:
         raise OSError(started.stderr.decode(errors="replace").strip() or "the agent did not start")
     deadline = time.monotonic() + START_WAIT_S

@@ -1,4 +1,4 @@
-"""This process's place in the run: its segment, its rank, and, without `stepscope run`, its agent."""
+"""This process's place in the run: its segment, its rank, and without `stepscope run` its agent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def not_measured(reason: str) -> None:
 
 
 def start_without_run() -> None:
-    """The first trace_step of a process that `stepscope run` did not start: hooks go in, an agent comes up."""
+    """The first trace_step of a process that `stepscope run` did not start: hooks go in, an agent
+    comes up.
+    """
     from stepscope import _install
 
     if os.environ.get("STEPSCOPE") == "0":
@@ -38,7 +40,7 @@ def start_without_run() -> None:
 
 
 def open_segment() -> bool:
-    """Make this process's segment. Called by the first training event; False: record nothing here."""
+    """Make this process's segment, at the first training event. False: record nothing here."""
     if os.environ.get("STEPSCOPE") == "0" or not sys.platform.startswith("linux") or _is_worker():
         return False
     from stepscope.hooks import modules
@@ -80,7 +82,9 @@ def open_segment() -> bool:
 
 
 def tell_ranks() -> int:
-    """Write the ranks into the segment again, now that torch.distributed may have started. Returns the world size."""
+    """Write the ranks into the segment again, now that torch.distributed may have started. Returns
+    the world size.
+    """
     ranks = _ranks()
     _native.set_ranks(*ranks)
     return ranks[2]
@@ -99,15 +103,19 @@ def _number(name: str, default: int) -> int:
 
 
 def _launch_ranks() -> tuple[int, int, int, int]:
-    """rank, local rank, world size, ranks on this node, as the launcher says; -1 where it does not."""
+    """rank, local rank, world size, ranks on this node: as the launcher says, else -1."""
     environment = os.environ
     if "RANK" in environment:
         names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
     elif _number("SLURM_NTASKS", 1) > 1:
         names = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE")
     else:
-        names = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE",
-                 "OMPI_COMM_WORLD_LOCAL_SIZE")  # fmt: skip
+        names = (
+            "OMPI_COMM_WORLD_RANK",
+            "OMPI_COMM_WORLD_LOCAL_RANK",
+            "OMPI_COMM_WORLD_SIZE",
+            "OMPI_COMM_WORLD_LOCAL_SIZE",
+        )
     rank, local_rank, world_size, local_world_size = (
         _number(name, default) for name, default in zip(names, (-1, -1, 1, -1), strict=True)
     )

@@ -1,10 +1,12 @@
-"""The simple rule that people ask for by name; Stepscope's own findings use the sync points instead."""
+"""The simple rule that people ask for by name; Stepscope's own findings use the sync points
+instead.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 
 def identify_stragglers(
@@ -15,24 +17,28 @@ def identify_stragglers(
 ) -> list[int]:
     """Ranks whose batch time exceeds `threshold_multiplier` times the typical one.
 
-    batch_times: seconds (any unit, the same for all), one number a rank, or one series a rank; a mapping from rank, or a
-    sequence indexed by rank. With series, the same rule on the moving average (method "mean") or moving median
-    ("median") over the last `window` values (None: the whole series).
-    threshold_multiplier: positive. method: "mean" of all ranks, the slow one included, or "median" of the others.
+    batch_times: seconds (any unit, the same for all), one number a rank, or one series a rank; a
+    mapping from rank, or a sequence indexed by rank. With series, the same rule on the moving
+    average (method "mean") or moving median ("median") over the last `window` values (None: the
+    whole series). threshold_multiplier: positive. method: "mean" of all ranks, the slow one
+    included, or "median" of the others.
 
-    Returns the ranks in ascending order; an empty input gives an empty list. Raises ValueError for NaN, infinite or
-    negative times, a rank without values, an unknown method, a multiplier that is not positive or a window under 1;
-    TypeError for what is no number.
+    Returns the ranks in ascending order; an empty input gives an empty list. Raises ValueError for
+    NaN, infinite or negative times, a rank without values, an unknown method, a multiplier that is
+    not positive or a window under 1; TypeError for what is no number.
 
-    The mean rule cannot fire for 2 ranks at 2.0: the mean moves with the culprit (a rank at t of two has the mean at
-    least t / 2). For small groups use method="median", which takes the median of the others.
+    The mean rule cannot fire for 2 ranks at 2.0: the mean moves with the culprit (a rank at t of
+    two has the mean at least t / 2). For small groups use method="median", which takes the median
+    of the others.
     """
     from stepscope import _native
 
     pairs = batch_times.items() if isinstance(batch_times, Mapping) else enumerate(batch_times)
     ranks: dict[int, list[float]] = {int(rank): _series(rank, times) for rank, times in pairs}
     if not math.isfinite(threshold_multiplier):
-        raise ValueError(f"threshold_multiplier must be a finite number, not {threshold_multiplier}")
+        raise ValueError(
+            f"threshold_multiplier must be a finite number, not {threshold_multiplier}"
+        )
     return _native.identify_stragglers(ranks, float(threshold_multiplier), method, window)
 
 
@@ -41,4 +47,5 @@ def _series(rank: object, times: Any) -> list[float]:
         raise TypeError(f"rank {rank}: times must be numbers, not {times!r}")
     if hasattr(times, "tolist"):
         times = times.tolist()
-    return [float(value) for value in times] if isinstance(times, Sequence) else [float(times)]
+    values: list[Any] = list(cast(Any, times)) if isinstance(times, Sequence) else [times]
+    return [float(value) for value in values]

@@ -64,8 +64,7 @@ bool fill(RunRow& row, const std::string& summary_text) {
   json::error_code error;
   const json::value summary = json::parse(summary_text, error);
   if (error || !summary.is_object()) return false;
-  const json::value* live = at(summary, "run", "live");
-  row.state = live != nullptr && live->is_bool() && live->get_bool() ? "unfinished" : "ended";
+  row.state = text_at(summary, "run", "state") == "live" ? "unfinished" : "ended";
   row.name = text_at(summary, "run", "name");
   row.id = text_at(summary, "run", "id");
   row.started_wall_ns = utc_ns(text_at(summary, "run", "started")).value_or(row.started_wall_ns);

@@ -22,6 +22,13 @@ Member me(const std::string& code = "") {
   return member;
 }
 
+RunInfo some_run() {
+  RunInfo info;
+  info.folder = "/x";
+  info.id = "a";
+  return info;
+}
+
 Member gone() {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(0);
@@ -102,7 +109,7 @@ TEST_F(SegmentFolderTest, TheFirstFoundsTheOthersJoin) {
   auto first = join();
   ASSERT_TRUE(first);
   EXPECT_TRUE(first->owner);
-  ASSERT_TRUE(write_run_info(folder(), {.folder = "/x", .id = "a"}));
+  ASSERT_TRUE(write_run_info(folder(), some_run()));
   ASSERT_TRUE(write_member(folder(), me()));
   first->lock.reset();
   const auto second = join();
@@ -114,7 +121,7 @@ TEST_F(SegmentFolderTest, TheFirstFoundsTheOthersJoin) {
 TEST_F(SegmentFolderTest, ARunWhoseProcessesEndedIsNotJoined) {
   {
     const auto first = join();
-    ASSERT_TRUE(write_run_info(folder(), {.folder = "/x", .id = "a"}));
+    ASSERT_TRUE(write_run_info(folder(), some_run()));
     ASSERT_TRUE(write_member(folder(), me("0")));
   }
   const auto second = join();  // finish() removes the old one
@@ -125,7 +132,7 @@ TEST_F(SegmentFolderTest, ARunWhoseProcessesEndedIsNotJoined) {
 TEST_F(SegmentFolderTest, AnEndingRunIsWaitedForAndNotJoined) {
   {
     const auto first = join();
-    ASSERT_TRUE(write_run_info(folder(), {.folder = "/x", .id = "a"}));
+    ASSERT_TRUE(write_run_info(folder(), some_run()));
     ASSERT_TRUE(write_member(folder(), me()));
   }
   ASSERT_TRUE(mark_ended(folder()));

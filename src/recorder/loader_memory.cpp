@@ -35,6 +35,13 @@ void LoaderMemory::fetched(Loader& loader) {
   last_fetched_ = loader.id;
 }
 
+void LoaderMemory::add_batch(Loader& loader, uint32_t batches, uint64_t samples, bool unknown) {
+  loader.batches += batches;
+  loader.samples += samples;
+  loader.samples_unknown |= unknown;
+  loader.sized = !unknown;
+}
+
 void LoaderMemory::exhausted(Loader& loader) {
   if (!loader.backward_in_iteration) {
     loader.state = LoaderState::kForgotten;
@@ -99,15 +106,17 @@ bool LoaderMemory::training_fetch_in_step() const {
 BatchTotals LoaderMemory::totals() const {
   for (const LoaderState state : {LoaderState::kTraining, LoaderState::kUnknown}) {
     BatchTotals totals;
-    bool unknown = false;
+    bool fetched = false, unknown = false;
     for (size_t i = 0; i < count_; ++i) {
-      if (table_[i].state != state) continue;
-      totals.batches += table_[i].batches;
-      totals.samples += table_[i].samples;
-      unknown |= table_[i].samples_unknown;
+      const Loader& l = table_[i];
+      if (l.state != state || l.step_fetches == 0) continue;
+      fetched = true;
+      totals.batches += l.batches;
+      totals.samples += l.samples;
+      unknown |= l.samples_unknown || !l.sized;
     }
-    totals.samples_known = totals.batches > 0 && !unknown;
-    if (totals.batches > 0) return totals;
+    totals.samples_known = !unknown;
+    if (fetched) return totals;
   }
   return {};
 }

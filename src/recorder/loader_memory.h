@@ -23,6 +23,7 @@ struct Loader {
   uint64_t id = 0;
   LoaderState state = LoaderState::kUnknown;
   bool samples_unknown = false;            // of a batch of this step
+  bool sized = false;                      // the samples of its last batch were known
   bool backward_in_iteration = false;      // since its iterator was made
   uint8_t votes = 0;                       // backwards in a row that followed its fetch while another was at work
   uint32_t fetches_without_backward = 0;   // since the first, or since the last backward that followed one
@@ -38,7 +39,7 @@ struct Loader {
 struct BatchTotals {
   uint32_t batches = 0;
   uint64_t samples = 0;
-  bool samples_known = false;
+  bool samples_known = false;  // also when a step only met the loader's end: then they are 0
 };
 
 class LoaderMemory {
@@ -50,6 +51,7 @@ class LoaderMemory {
   // For a fetch with gradients on, outside validation: first whether the loader is to be forgotten, then the fetch.
   void review(Loader& loader);
   void fetched(Loader& loader);
+  static void add_batch(Loader& loader, uint32_t batches, uint64_t samples, bool unknown);
   void exhausted(Loader& loader);    // outside validation
   void backward();
   void failed();                     // a forward raised: the iteration was training all the same

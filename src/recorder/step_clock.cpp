@@ -104,9 +104,7 @@ bool StepClock::fetch_end(FetchEnd how, uint64_t samples, int64_t t_ns) {
   Loader& loader = loaders_.find(fetching_);
   if (how == FetchEnd::kExhausted) loaders_.exhausted(loader);
   if (how == FetchEnd::kBatch) {
-    ++loader.batches;
-    loader.samples_unknown |= unknown;
-    loader.samples += unknown ? 0 : samples;
+    LoaderMemory::add_batch(loader, 1, unknown ? 0 : samples, unknown);
     batch_since_optimizer_ |= loader.state == LoaderState::kTraining;
   }
   return true;
@@ -349,7 +347,7 @@ void StepClock::merge_provisional() {
 }
 
 void StepClock::push(int64_t end_ns, const Tally& tally, const BatchTotals& batches) {
-  const bool known = (batches.batches > 0 && batches.samples_known) || has_extra_samples_;
+  const bool known = batches.samples_known || has_extra_samples_;
   const uint8_t flags = static_cast<uint8_t>(tally.flags | (failed_ ? wire::kStepFailed : 0) |
                                              (explicit_ ? wire::kStepExplicit : 0));
   if (decided_.steps < Decided::kMaxSteps)

@@ -238,6 +238,35 @@ TEST(StepClock, PrefetchingLoopShiftsBoundariesNotCounts) {
   for (const ClosedStep& step : s.closed()) EXPECT_EQ(step.counts.optimizer_steps, 1);
 }
 
+TEST(StepClock, PrefetchingTrainerWithEvaluationsAndLateTrainCall) {
+  // As a transformers Trainer with accelerate does it: fetches one batch ahead, calls train() in each step.
+  const auto train_epoch = [](int batches, const std::string& evaluation) {
+    std::string text = "it L; get L;";
+    for (int i = 1; i < batches; ++i) text += "get L; train; fwd; bwd; opt A; zero;" + (i == 2 ? evaluation : "");
+    return text + "end L; train; fwd; bwd; opt A; zero;";
+  };
+  const std::string evaluation = "eval; it V; get V; get V; fwd off; get V; fwd off; end V; fwd off;";
+  Scenario s(train_epoch(5, evaluation) + evaluation + train_epoch(5, evaluation) + evaluation + "it L; get L; train; fwd; bwd");
+  ASSERT_EQ(s.closed().size(), 10u);
+  uint64_t samples = 0;
+  for (const ClosedStep& step : s.closed()) {
+    EXPECT_EQ(step.counts.backwards, 1);
+    EXPECT_EQ(step.counts.optimizer_steps, 1);
+    ASSERT_NE(step.samples, wire::kUnmeasured);
+    samples += step.samples;
+  }
+  EXPECT_EQ(samples, 10u * 8);  // the last of an epoch has none, the first two
+  EXPECT_EQ(s.closed()[4].samples, 0u);
+}
+
+TEST(StepClock, LightningWithSanityCheckAndValidationEachEpoch) {
+  const std::string validation = "eval; it V off; get V off; fwd off; get V off; fwd off; end V off;";
+  const std::string fit = "it L;" + repeat(4, "get L; opt( A; fwd; zero; bwd; )opt A") + "end L;";
+  Scenario s(validation + repeat(3, fit + validation));
+  EXPECT_EQ(s.closed().size(), 12u);
+  for (const ClosedStep& step : s.closed()) EXPECT_EQ(step.samples, 8u);
+}
+
 // --- skipped and failed
 
 TEST(StepClock, SkippedOptimizerStepEndsTheStepToo) {

@@ -152,9 +152,8 @@ void StepClock::adopt(const Candidate& candidate) {
   Loader& loader = loaders_.find(candidate.loader);
   training_fetch(loader, candidate.fetch_ns);
   loaders_.fetched(loader);
-  loader.batches += candidate.batches;
-  loader.samples += candidate.samples;
-  loader.samples_unknown |= candidate.samples_unknown;
+  if (candidate.batches > 0)
+    LoaderMemory::add_batch(loader, candidate.batches, candidate.samples, candidate.samples_unknown);
   batch_since_optimizer_ |= candidate.batches > 0 && loader.state == LoaderState::kTraining;
   if (candidate.exhausted) loaders_.exhausted(loader);
   not_training_since_ns_ = 0;

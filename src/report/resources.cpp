@@ -1,6 +1,7 @@
 #include "report/resources.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -12,7 +13,7 @@ Reading over_nodes(const RunHistory& run, Gauge NodeHistory::*member, const char
   Reading reading{unit, {}, {}, {}, ""};
   for (const NodeHistory& node : run.nodes) {
     const Gauge& gauge = node.*member;
-    if (const auto average = gauge.average()) {
+    if (const auto average = gauge.average(); average && std::isfinite(*average) && std::isfinite(gauge.peak)) {
       reading.average = reading.average.value_or(0) + *average;
       reading.peak = reading.peak.value_or(0) + gauge.peak;
     } else if (reading.note.empty()) {

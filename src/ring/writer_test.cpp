@@ -159,11 +159,14 @@ TEST(Writer, ThreadsAgainstAReaderOfTheSameMemory) {
   std::array<std::atomic<uint64_t>, kThreads> written{};
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t, writer]() mutable {
+      uint64_t mine = 0;
       for (uint64_t i = 0; i < kEach; ++i) {
         RecordFields r = numbered(i);
         r.a = static_cast<uint64_t>(t);
-        if (writer.write(r)) written[t].fetch_add(1);
+        if (writer.write(r)) ++mine;
+        else std::this_thread::yield();  // so that the reader comes in between, also on a busy machine
       }
+      written[t].store(mine);
       running.fetch_sub(1);
     });
   auto* ring = reinterpret_cast<wire::Record*>(memory->bytes + wire::kRingOffset);

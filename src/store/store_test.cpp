@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -204,6 +206,68 @@ TEST(Store, AReaderInItsTransactionDoesNotStopTheEnd) {
   }
   run.live = false;
   expect_same(run, Store::read(folder.path));
+}
+
+// In a child that may not write the folder (as nobody, if we are root). 0: the history was read, and is the one expected.
+int read_unprivileged(const std::string& folder, const RunHistory& expected) {
+  chmod(folder.c_str(), 0555);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (getuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(2);
+    const auto run = Store::read(folder);
+    if (!run) std::fprintf(stderr, "%s\n", run.error().message.c_str());
+    _exit(run && difference(expected, *run).empty() ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  chmod(folder.c_str(), 0755);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Store, ReadsWhereItMayNotWrite) {
+  TemporaryFolder folder, left;
+  RunHistory run = Random(6).run(2, 50);
+  run.folder = left.path;
+  {
+    Result<Store> store = Store::create(folder.path);
+    ASSERT_TRUE(store) << store.error().message;
+    ASSERT_TRUE(store->commit(run, {}));
+    for (const char* name : {"/run.db", "/run.db-wal"}) fs::copy_file(folder.path + name, left.path + name);
+  }
+  const auto files = files_in(left.path);
+  EXPECT_EQ(read_unprivileged(left.path, run), 0);  // what a kill left: the commit is in the WAL
+  EXPECT_EQ(files_in(left.path), files);
+
+  fs::remove(left.path + "/run.db-wal");
+  fs::copy_file(folder.path + "/run.db", left.path + "/run.db", fs::copy_options::overwrite_existing);
+  EXPECT_EQ(read_unprivileged(left.path, run), 0);  // closed in good order: no WAL, but the header says so
+  EXPECT_EQ(files_in(left.path), std::set<std::string>{"run.db"});
+}
+
+TEST(Store, ReadersNeverFailWhileAWriterWorks) {
+  TemporaryFolder folder;
+  RunHistory run = Random(13).run(2, 100);
+  { ASSERT_TRUE(Store::create(folder.path)); }
+  const pid_t child = fork();
+  if (child == 0) {
+    Result<Store> store = Store::open(folder.path);
+    for (int i = 0; store; ++i) {
+      run.duration_ns = i;
+      if (!store->commit(run, {}) || (i % 5 == 0 && !store->finish(run, {}))) break;
+    }
+    _exit(1);
+  }
+  for (int i = 0; i < 100; ++i) {
+    const auto seen = Store::read(folder.path);
+    EXPECT_TRUE(seen) << seen.error().message;
+    if (seen && !seen->ranks.empty()) {
+      EXPECT_EQ(seen->ranks[1].raw.size(), 100u);
+    }
+  }
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status)) << "the writer failed";
 }
 
 TEST(Store, KilledBeforeItsFirstCommitIsAnEmptyLiveRun) {

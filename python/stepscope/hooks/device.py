@@ -1,4 +1,6 @@
-"""h2d: copies of CPU tensors to a device. Installed when a root has parameters on one, and never on a CPU-only run."""
+"""h2d: copies of CPU tensors to a device. Installed when a root has parameters on one, and never on
+a CPU-only run.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ _installed = False
 
 
 def saw_root(module: Any) -> None:
-    """Look at a new root's parameters: host time is not device time once they are on an accelerator."""
+    """Look at a new root's parameters: host time is not device time once they are on an
+    accelerator.
+    """
     if all(parameter.device.type == "cpu" for parameter in module.parameters()):
         return
     _native.set_fact(_native.FACT_ACCELERATOR)

@@ -1,7 +1,8 @@
 """ready and sync: when this rank's own work is done, and what it waits for other ranks.
 
-ProcessGroup's methods and Work.wait are patched where they are defined, not in torch.distributed: an early
-`from torch.distributed import all_reduce` is seen, and compiled collectives stay whole (`trials.md` E).
+ProcessGroup's methods and Work.wait are patched where they are defined, not in torch.distributed:
+an early `from torch.distributed import all_reduce` is seen, and compiled collectives stay whole
+(`trials.md` E).
 """
 
 from __future__ import annotations
@@ -14,10 +15,19 @@ from stepscope import _native, _session
 
 # End together, so they tell who came late.
 _COLLECTIVES = (
-    "allreduce", "allreduce_coalesced", "allgather", "all_gather_single", "allgather_coalesced",
-    "all_gather_single_coalesced", "reduce_scatter", "reduce_scatter_single",
-    "reduce_scatter_single_coalesced", "alltoall", "all_to_all_single", "barrier",
-)  # fmt: skip
+    "allreduce",
+    "allreduce_coalesced",
+    "allgather",
+    "all_gather_single",
+    "allgather_coalesced",
+    "all_gather_single_coalesced",
+    "reduce_scatter",
+    "reduce_scatter_single",
+    "reduce_scatter_single_coalesced",
+    "alltoall",
+    "all_to_all_single",
+    "barrier",
+)
 
 _MAX_TRIES = 64  # parameters tried for the ready hook before it is given up
 _ddp: Any = None  # weak reference to the DistributedDataParallel whose backward is watched
@@ -68,7 +78,7 @@ def _arm(ddp: Any) -> None:
 
 
 def rearm() -> None:
-    """Hook the next parameter: the last one's gradient was not computed in the backward just done."""
+    """Hook the next parameter: the last one had no gradient in the backward just done."""
     global _handle, _parameter_at
     if _handle is not None:
         _handle.remove()

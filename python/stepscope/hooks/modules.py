@@ -11,7 +11,7 @@ from stepscope import _native
 from stepscope.hooks import device, distributed
 
 _module_type: Any = None
-_known: dict[int, Any] = {}  # id -> weak reference that tells the native table when the module is gone
+_known: dict[int, Any] = {}  # id -> weak reference that tells the native table of the module's end
 _roots: set[int] = set()
 
 
@@ -37,7 +37,9 @@ def install_slots() -> None:
 
 
 def classify(module: Any) -> bool:
-    """Called once for each outermost module that is called: is it a root, that is, has it trainable parameters?"""
+    """Called once for each outermost module that is called: is it a root, that is, has it trainable
+    parameters?
+    """
     key = id(module)
     if key not in _known:
         _known[key] = weakref.ref(module, lambda _, key=key: _freed(key))
@@ -51,7 +53,7 @@ def classify(module: Any) -> bool:
 
 
 def _add_root(module: Any) -> None:
-    """The root and what it wraps (DDP's module, compile's _orig_mod): users call eval() on either."""
+    """The root and what it wraps (DDP's module, compile's _orig_mod): eval() comes on either."""
     while module is not None:
         _roots.add(id(module))
         wrapped = getattr(module, "_orig_mod", None)

@@ -35,13 +35,12 @@ def install(module: ModuleType) -> None:
         zeroed()
         return original(self, *args, **kwargs)
 
-    # Dynamo does not trace torch's own zero_grad and tells it by the file of its code: say the same of ours, so that
-    # its counters and its words are those of a run without us.
+    # Dynamo does not trace torch's own zero_grad and tells it by the file of its code: say the same
+    # of ours, so that its counters and its words are those of a run without us.
     code = original.__code__
-    zero_grad.__code__ = zero_grad.__code__.replace(
-        co_filename=code.co_filename, co_name=code.co_name
-    )
-    optimizer_type.zero_grad = zero_grad
+    wrapper: Any = zero_grad
+    wrapper.__code__ = wrapper.__code__.replace(co_filename=code.co_filename, co_name=code.co_name)
+    optimizer_type.zero_grad = wrapper
 
 
 def install_grad_scaler(module: ModuleType) -> None:

@@ -1,4 +1,6 @@
-"""profiler: torch.profiler's own work, and which steps lie in its windows (they are never averaged in)."""
+"""profiler: torch.profiler's own work, and which steps lie in its windows (they are never averaged
+in).
+"""
 
 from __future__ import annotations
 
