@@ -2,7 +2,8 @@
 //
 //   cpp_loop STEPS [PHASE=MS ...]    works MS milliseconds in each named phase of each step
 //
-// Prints `step N` when step N is finished, at once, so that a test can compare what it saw with what was recorded.
+// Prints `step N` when step N is finished, at once, so that a test can compare what it saw with
+// what was recorded.
 #include <stepscope/recorder.h>
 
 #include <chrono>
@@ -52,7 +53,9 @@ int main(int argc, char** argv) {
   long steps = 0;
   std::vector<Work> work;
   if (!parse(argc, argv, steps, work)) {
-    std::fprintf(stderr, "usage: cpp_loop STEPS [PHASE=MS ...]\nhint: cpp_loop 100 input=1 forward=2 backward=3 optimizer=1\n");
+    std::fprintf(stderr,
+                 "usage: cpp_loop STEPS [PHASE=MS ...]\nhint: cpp_loop 100 input=1 forward=2 "
+                 "backward=3 optimizer=1\n");
     return 2;
   }
   if (work.empty()) work = {{"input", 1}, {"forward", 2}, {"backward", 3}, {"optimizer", 1}};

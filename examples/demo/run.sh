@@ -7,7 +7,7 @@ runs=${1:-stepscope-runs}
 
 observe() {  # NAME TITLE ARGUMENTS...
   printf '\n--- %s\n' "$2"
-  (set -x && stepscope run --run-dir "$runs/$1" --overwrite python "$here/train.py" "${@:3}")
+  (set -x && stepscope run --name "$1" --run-dir "$runs/$1" --overwrite python "$here/train.py" "${@:3}")
 }
 
 observe demo-slow "1 of 2: a slow input pipeline" --slow

@@ -94,6 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--slow", action="store_true", help="the input pipeline before its repair")
     parser.add_argument("--steps", type=int, default=160)
+    parser.add_argument("--seconds", type=float, default=15, help="stop then, after 60 steps")
     arguments = parser.parse_args()
 
     torch.set_num_threads(1)  # so that a busy machine slows both halves of a step alike
@@ -104,8 +105,9 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     loss_function = nn.CrossEntropyLoss()
 
-    step, started, right = 0, time.perf_counter(), 0
-    while step < arguments.steps:
+    step, right, last = 0, 0, arguments.steps
+    started = printed = time.perf_counter()
+    while step < last:
         for pictures, labels in loader:
             optimizer.zero_grad()
             scores = model(pictures)
@@ -115,14 +117,16 @@ def main() -> None:
             right += int((scores.argmax(1) == labels).sum())
             step += 1
             if step % 20 == 0:
-                seconds, started = time.perf_counter() - started, time.perf_counter()
+                now = time.perf_counter()
                 print(
-                    f"step {step:4d}/{arguments.steps}  loss {loss.item():.3f}  "
-                    f"right {right / (20 * BATCH):4.0%}  {20 * BATCH / seconds:6.0f} pictures/s",
+                    f"step {step:4d}/{arguments.steps}  loss {loss.item():.3f}  right "
+                    f"{right / (20 * BATCH):4.0%}  {20 * BATCH / (now - printed):6.0f} pictures/s",
                     flush=True,
                 )
-                right = 0
-            if step == arguments.steps:
+                right, printed = 0, now
+                if step >= 60 and now - started > arguments.seconds:
+                    last = step
+            if step == last:
                 break
 
 

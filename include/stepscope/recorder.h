@@ -1,5 +1,5 @@
-// Stepscope for C++ training loops: marks steps and phases, so that `stepscope run ./train` shows where each step's
-// time goes. Outside `stepscope run` every call is a load and a return.
+// Stepscope for C++ training loops: marks steps and phases, so that `stepscope run ./train` shows
+// where each step's time goes. Outside `stepscope run` every call is a load and a return.
 //
 //     stepscope::Run run = stepscope::start();
 //     for (...) {
@@ -11,17 +11,20 @@
 //       step.samples(batch_size);
 //     }
 //
-// A step runs from the end of the one before it to its own end, so what lies between them is in it. The names input,
-// h2d, forward, backward, sync, optimizer, checkpoint, validation, compile, gc, profiler add to these phases; any other
-// name, up to 63 characters and 64 names, is a row of its own. Phases nest; the inner one owns the time.
+// A step runs from the end of the one before it to its own end, so what lies between them is in it.
+// The names input, h2d, forward, backward, sync, optimizer, checkpoint, validation, compile, gc,
+// profiler add to these phases; any other name, up to 63 characters and 64 names, is a row of its
+// own. Phases nest; the inner one owns the time.
 //
-// Thread safety: the thread that begins the first step is the one observed; calls from others do nothing.
-// Lifetime: the objects end what they began, also when an exception passes. Costs no allocation, lock or system call
-// after start(). Link with the CMake target stepscope_recorder.
+// Thread safety: the thread that begins the first step is the one observed; calls from others do
+// nothing.
+// Lifetime: the objects end what they began, also when an exception passes. Costs no allocation,
+// lock or system call after start(). Link with the CMake target stepscope_recorder.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace stepscope {
 
@@ -56,12 +59,15 @@ class StepScope {
 
 class Run {
  public:
-  Run(Run&& other) noexcept : owner_(other.owner_), why_not_(std::move(other.why_not_)) { other.owner_ = false; }
+  Run(Run&& other) noexcept : owner_(other.owner_), why_not_(std::move(other.why_not_)) {
+    other.owner_ = false;
+  }
   Run& operator=(Run&&) = delete;
   ~Run();  // every record is published; the summary can be written
 
   StepScope step() { return StepScope(); }
-  PhaseScope phase(const char* name) { return PhaseScope(name); }  // outside any step, such as a last validation
+  // Outside any step, such as a last validation.
+  PhaseScope phase(const char* name) { return PhaseScope(name); }
   bool recording() const;
   const std::string& why_not() const { return why_not_; }  // one sentence, empty while recording
 
@@ -72,8 +78,9 @@ class Run {
   std::string why_not_;
 };
 
-// Joins the run that `stepscope run` started this process for. There only, and when it cannot (no room in /dev/shm), it
-// says so once on stderr; training goes on either way. A second Run of the process records into the same segment.
+// Joins the run that `stepscope run` started this process for. There only, and when it cannot (no
+// room in /dev/shm), it says so once on stderr; training goes on either way. A second Run of the
+// process records into the same segment.
 Run start();
 
 }  // namespace stepscope

@@ -68,8 +68,12 @@ void finish_others() {
 
 class Agent {
  public:
-  Agent(std::string folder, RunInfo info, bool alone)
-      : folder_(std::move(folder)), info_(info), alone_(alone), recording_(folder_, std::move(info)) {}
+  Agent(std::string folder, RunInfo info, bool alone, Fd signals)
+      : folder_(std::move(folder)),
+        info_(info),
+        alone_(alone),
+        recording_(folder_, std::move(info)),
+        signals_(std::move(signals)) {}
 
   int main();
 
@@ -208,7 +212,6 @@ int Agent::end() {
 }
 
 int Agent::main() {
-  signals_ = watch_signals();
   changes_ = watch_folder(folder_);
   if (signals_) loop_.wake_on(signals_.get());
   if (changes_) loop_.wake_on(changes_.get());
@@ -241,6 +244,7 @@ int run_agent(const AgentOptions& options) {
       return 2;
     }
   }
+  Fd signals = watch_signals();  // before the lock says that there is somebody to be signalled
   const Fd lock = take_agent_lock(options.segments);
   if (!lock) return 0;  // it has its agent
   auto info = read_run_info(options.segments);
@@ -249,7 +253,7 @@ int run_agent(const AgentOptions& options) {
     say("no run.txt in " + options.segments);
     return 2;
   }
-  return Agent(options.segments, std::move(*info), options.detach).main();
+  return Agent(options.segments, std::move(*info), options.detach, std::move(signals)).main();
 }
 
 }  // namespace stepscope::cli

@@ -21,7 +21,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
 
 bool in_path(const std::string& program, const Environment& environment) {
   const auto path = environment.find("PATH");
-  const std::string_view folders = path == environment.end() ? "/bin:/usr/bin" : path->second;
+  const std::string folders = path == environment.end() ? "/bin:/usr/bin" : path->second;
   for (const std::string_view folder : split(folders, ':'))
     if (::access((folder.empty() ? program : std::string(folder) + "/" + program).c_str(), X_OK) == 0) return true;
   return false;
@@ -94,7 +94,7 @@ Started start_child(const std::vector<std::string>& command, const std::vector<s
   return {-1, error};
 }
 
-StartedAgent start_agent(const std::string& segment_folder, const Signals& signals) {
+StartedAgent start_agent(const std::string& segment_folder) {
   int output[2];
   if (::pipe2(output, O_CLOEXEC) != 0) return {};
   StartedAgent agent;
@@ -106,7 +106,7 @@ StartedAgent start_agent(const std::string& segment_folder, const Signals& signa
   const std::vector<char*> arguments = pointers(command);
   agent.pid = ::fork();
   if (agent.pid != 0) return agent;
-  signals.give_back();
+  // Our signal mask stays: what comes before the agent is ready waits for it, and does not end it.
   const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::dup2(null, 0);
   ::dup2(write_end.get(), 1);

@@ -42,7 +42,7 @@ struct StartedAgent {
   pid_t pid = -1;
   Fd output;
 };
-StartedAgent start_agent(const std::string& segment_folder, const Signals& signals);
+StartedAgent start_agent(const std::string& segment_folder);
 
 // Becomes the command (STEPSCOPE=0). Returns only when that fails.
 ExecFailure become(const std::vector<std::string>& command);

@@ -61,7 +61,7 @@ void Supervisor::write_own_member() {
 void Supervisor::launch_agent() {
   ++agent_starts_;
   next_agent_start_ns_ = -1;
-  agent_ = start_agent(folder_, signals_);
+  agent_ = start_agent(folder_);
 }
 
 int Supervisor::wait() {
@@ -105,13 +105,15 @@ void Supervisor::handle_signals() {
     }
     if (is_request_to_stop(signal.number)) asked_to_stop_ = true;
     // The scheduler's warning: whatever happens next, the summary of this moment is on disk.
-    if (signal.number == SIGTERM && !folder_.empty())
-      if (const int32_t agent = agent_pid(folder_); agent > 0) ::kill(agent, SIGUSR1);
+    if (signal.number == SIGTERM) summary_wanted_ = !folder_.empty();
     if (status_ || signal.sender == child_) continue;  // what the child sends its parent is not for itself
     forwarding_.arrived(signal, now);
   }
   for (const Signal& signal : forwarding_.take_due(now))
     if (!witness_ || !witness_->has_pending(signal.number)) pass_on(signal);
+  if (!summary_wanted_) return;
+  const pid_t agent = agent_.pid > 0 ? agent_.pid : agent_pid(folder_);
+  if (agent > 0 && ::kill(agent, SIGUSR1) == 0) summary_wanted_ = false;  // else when there is one again
 }
 
 void Supervisor::pass_on(const Signal& signal) {
@@ -148,10 +150,7 @@ void Supervisor::child_stopped(int signal_number) {
 void Supervisor::agent_gone(int status) {
   read_agent();
   agent_.pid = -1;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-    agent_done_ = true;
-    return;
-  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;  // it ended by itself
   if (agent_starts_ > kAgentRestarts) return;
   next_agent_start_ns_ = monotonic_ns() + kRestartPauseNs[std::clamp(agent_starts_ - 1, 0, kAgentRestarts - 1)];
 }

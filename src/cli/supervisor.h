@@ -63,9 +63,9 @@ class Supervisor {
   std::optional<int> status_;  // of the child, as waitpid gives it
   StartedAgent agent_;
   int agent_starts_ = 0;
-  bool agent_done_ = false;    // it ended by itself
   int64_t next_agent_start_ns_ = -1;
   bool asked_to_stop_ = false;
+  bool summary_wanted_ = false;  // the agent is to write it at once
   std::string agent_text_;
 };
 

@@ -40,7 +40,8 @@ recorder::OpenOptions options_of_environment(const std::string& folder) {
   const int kb = env_number("STEPSCOPE_SEGMENT_KB", 0);
   if (kb > 0) options.segment_bytes = static_cast<size_t>(kb) * 1024;
   const std::string share = env_text("STEPSCOPE_SHM_SHARE");
-  std::from_chars(share.data(), share.data() + share.size(), options.shm_share);  // unreadable: stays as it was
+  std::from_chars(share.data(), share.data() + share.size(),
+                  options.shm_share);  // unreadable: stays as it was
   options.rank = env_number("RANK", -1);
   options.local_rank = env_number("LOCAL_RANK", -1);
   options.world_size = env_number("WORLD_SIZE", 1);
@@ -58,11 +59,20 @@ PhaseScope::PhaseScope(const char* name) : exceptions_(std::uncaught_exceptions(
   Recorder& r = Recorder::instance();
   phase_ = r.recording() ? r.name(name) : static_cast<uint8_t>(Phase::kOther);
   switch (static_cast<Phase>(phase_)) {
-    case Phase::kInput: r.fetch_begin(kTheOne, true); break;
-    case Phase::kForward: r.forward_begin(true, true); break;
-    case Phase::kBackward: r.backward_begin(); break;
-    case Phase::kOptimizer: r.optimizer_begin(kTheOne); break;
-    default: r.begin(phase_);
+    case Phase::kInput:
+      r.fetch_begin(kTheOne, true);
+      break;
+    case Phase::kForward:
+      r.forward_begin(true, true);
+      break;
+    case Phase::kBackward:
+      r.backward_begin();
+      break;
+    case Phase::kOptimizer:
+      r.optimizer_begin(kTheOne);
+      break;
+    default:
+      r.begin(phase_);
   }
 }
 
@@ -71,19 +81,29 @@ PhaseScope::~PhaseScope() {
   const bool raised = std::uncaught_exceptions() > exceptions_;
   switch (static_cast<Phase>(phase_)) {
     case Phase::kInput:
-      r.fetch_end(raised ? recorder::FetchEnd::kRaised : recorder::FetchEnd::kBatch, wire::kUnmeasured);
+      r.fetch_end(raised ? recorder::FetchEnd::kRaised : recorder::FetchEnd::kBatch,
+                  wire::kUnmeasured);
       break;
-    case Phase::kForward: r.forward_end(raised); break;
-    case Phase::kBackward: r.backward_end(raised, false); break;
+    case Phase::kForward:
+      r.forward_end(raised);
+      break;
+    case Phase::kBackward:
+      r.backward_end(raised, false);
+      break;
     case Phase::kOptimizer:
       if (!raised) r.optimizer_end(kTheOne);  // one without an end is one that raised
       break;
-    default: r.end(phase_, raised);
+    default:
+      r.end(phase_, raised);
   }
 }
 
-StepScope::StepScope() : exceptions_(std::uncaught_exceptions()) { Recorder::instance().enter_step(); }
-StepScope::~StepScope() { Recorder::instance().exit_step(std::uncaught_exceptions() > exceptions_); }
+StepScope::StepScope() : exceptions_(std::uncaught_exceptions()) {
+  Recorder::instance().enter_step();
+}
+StepScope::~StepScope() {
+  Recorder::instance().exit_step(std::uncaught_exceptions() > exceptions_);
+}
 void StepScope::samples(uint64_t count) { Recorder::instance().add_samples(count); }
 
 Run::~Run() {
@@ -103,7 +123,8 @@ Run start() {
   run.owner_ = static_cast<bool>(opened);
   if (!opened) {
     run.why_not_ = opened.error().message;
-    std::fprintf(stderr, "stepscope: not recording: %s\nhint: %s\n", run.why_not_.c_str(), opened.error().hint.c_str());
+    std::fprintf(stderr, "stepscope: not recording: %s\nhint: %s\n", run.why_not_.c_str(),
+                 opened.error().hint.c_str());
   }
   return run;
 }

@@ -62,7 +62,9 @@ TEST(Api, WithoutRoomItSaysWhyAndTrainingGoesOn) {
               setenv("STEPSCOPE_SEGMENTS", folder.path().c_str(), 1);
               setenv("STEPSCOPE_SHM_SHARE", "0.000000001", 1);
               auto run = start();
-              { auto step = run.step(); }
+              {
+                auto step = run.step();
+              }
               return run.recording() || run.why_not().find("no room") == std::string::npos ? 1 : 0;
             }),
             0);
@@ -80,17 +82,29 @@ int train(const ring::TestFolder& folder) {
   for (int n = 0; n < 3; ++n) {
     try {
       auto step = run.step();
-      { auto phase = step.phase("input"); }
-      { auto phase = step.phase("forward"); }
+      {
+        auto phase = step.phase("input");
+      }
+      {
+        auto phase = step.phase("forward");
+      }
       if (n == 1) throw std::runtime_error("a bad batch");
-      { auto phase = step.phase("backward"); }
-      { auto phase = step.phase("optimizer"); }
-      { auto phase = step.phase("write log"); }
+      {
+        auto phase = step.phase("backward");
+      }
+      {
+        auto phase = step.phase("optimizer");
+      }
+      {
+        auto phase = step.phase("write log");
+      }
       step.samples(32);
     } catch (const std::runtime_error&) {
     }
   }
-  { auto phase = run.phase("validation"); }
+  {
+    auto phase = run.phase("validation");
+  }
   return 0;
 }
 

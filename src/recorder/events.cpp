@@ -33,13 +33,14 @@ class Recorder::Call {
   int64_t t_ns = 0;
 
  private:
-  // Without what asking costs. A longer call was interrupted: that is the machine's load and not our cost, and 61 times
-  // it would hide all else.
+  // Without what asking costs. A longer call was interrupted: that is the machine's load and not
+  // our cost, and 61 times it would hide all else.
   void count_cost() {
     constexpr int64_t kLongestNs = 20'000;
     wire::WriterLine& line = recorder_.writer_.head().writer;
     const int64_t cost = monotonic_ns() - sampled_from_ns_ - recorder_.clock_cost_ns_;
-    line.cost_ns.fetch_add(static_cast<uint64_t>(std::clamp<int64_t>(cost, 0, kLongestNs)), std::memory_order_relaxed);
+    line.cost_ns.fetch_add(static_cast<uint64_t>(std::clamp<int64_t>(cost, 0, kLongestNs)),
+                           std::memory_order_relaxed);
     line.cost_calls.fetch_add(1, std::memory_order_relaxed);
   }
 
@@ -57,24 +58,34 @@ void Recorder::push(uint8_t phase, int64_t t_ns, uint8_t flags) {
 void Recorder::pop(uint8_t phase, int64_t t_ns, int flags, uint64_t a) {
   OpenSpan open;
   if (!stack_.pop(phase, open)) return;
-  write({.t0_ns = open.t0_ns, .t1_ns = t_ns, .step = clock_.step(), .kind = wire::RecordKind::kSpan, .phase = phase,
-         .flags = static_cast<uint8_t>(open.flags | flags), .a = a});
+  write({.t0_ns = open.t0_ns,
+         .t1_ns = t_ns,
+         .step = clock_.step(),
+         .kind = wire::RecordKind::kSpan,
+         .phase = phase,
+         .flags = static_cast<uint8_t>(open.flags | flags),
+         .a = a});
   show_now(t_ns);
 }
 
 void Recorder::show_now(int64_t t_ns) {
   const OpenSpan* top = stack_.top();
-  const uint64_t phase = top != nullptr ? top->phase
-                                        : static_cast<uint64_t>(clock_.in_validation() ? Phase::kValidation
-                                                                                       : Phase::kOther);
+  const uint64_t phase =
+      top != nullptr
+          ? top->phase
+          : static_cast<uint64_t>(clock_.in_validation() ? Phase::kValidation : Phase::kOther);
   wire::NowLine& now = writer_.head().now;
   now.since_ns.store(t_ns, std::memory_order_relaxed);
   now.phase_and_step.store(phase << 56 | clock_.step(), std::memory_order_relaxed);
 }
 
 void Recorder::mark(wire::MarkCode code, int64_t t_ns) {
-  write({.t0_ns = t_ns, .t1_ns = t_ns, .step = clock_.step(), .kind = wire::RecordKind::kMark,
-         .phase = static_cast<uint8_t>(code), .flags = 0});
+  write({.t0_ns = t_ns,
+         .t1_ns = t_ns,
+         .step = clock_.step(),
+         .kind = wire::RecordKind::kMark,
+         .phase = static_cast<uint8_t>(code),
+         .flags = 0});
 }
 
 void Recorder::sync_point(uint64_t group, int64_t ready_ns, int64_t leave_ns) {
@@ -85,8 +96,14 @@ void Recorder::sync_point(uint64_t group, int64_t ready_ns, int64_t leave_ns) {
     number = groups_[i].points++;
     break;
   }
-  write({.t0_ns = ready_ns, .t1_ns = leave_ns, .step = clock_.step(), .kind = wire::RecordKind::kSync,
-         .phase = static_cast<uint8_t>(Phase::kSync), .flags = 0, .a = group, .b = number});
+  write({.t0_ns = ready_ns,
+         .t1_ns = leave_ns,
+         .step = clock_.step(),
+         .kind = wire::RecordKind::kSync,
+         .phase = static_cast<uint8_t>(Phase::kSync),
+         .flags = 0,
+         .a = group,
+         .b = number});
 }
 
 void Recorder::write_decided() {
@@ -95,20 +112,33 @@ void Recorder::write_decided() {
   for (int i = 0; i < d.dropped_optimizers; ++i) {
     OpenSpan open;
     if (!stack_.pop(static_cast<uint8_t>(Phase::kOptimizer), open)) break;
-    write({.t0_ns = open.t0_ns, .t1_ns = last_event_ns_ > open.t0_ns ? last_event_ns_ : open.t0_ns,
-           .step = clock_.step(), .kind = wire::RecordKind::kSpan, .phase = static_cast<uint8_t>(Phase::kOptimizer),
+    write({.t0_ns = open.t0_ns,
+           .t1_ns = last_event_ns_ > open.t0_ns ? last_event_ns_ : open.t0_ns,
+           .step = clock_.step(),
+           .kind = wire::RecordKind::kSpan,
+           .phase = static_cast<uint8_t>(Phase::kOptimizer),
            .flags = static_cast<uint8_t>(open.flags | wire::kSpanRaised)});
   }
   if (d.validation_ended)
-    write({.t0_ns = d.validation_begin_ns, .t1_ns = d.validation_end_ns, .step = clock_.step(),
-           .kind = wire::RecordKind::kSpan, .phase = static_cast<uint8_t>(Phase::kValidation), .flags = 0});
+    write({.t0_ns = d.validation_begin_ns,
+           .t1_ns = d.validation_end_ns,
+           .step = clock_.step(),
+           .kind = wire::RecordKind::kSpan,
+           .phase = static_cast<uint8_t>(Phase::kValidation),
+           .flags = 0});
   else if (d.validation_began)
     mark(wire::MarkCode::kValidationBegin, d.validation_begin_ns);
   if (d.step_began) mark(wire::MarkCode::kStepBegin, d.step_begin_ns);
   for (size_t i = 0; i < d.steps; ++i) {
     const ClosedStep& s = d.step[i];
-    write({.t0_ns = s.begin_ns, .t1_ns = s.end_ns, .step = s.step, .kind = wire::RecordKind::kStep, .phase = 0,
-           .flags = s.flags, .a = s.samples, .b = wire::pack(s.counts)});
+    write({.t0_ns = s.begin_ns,
+           .t1_ns = s.end_ns,
+           .step = s.step,
+           .kind = wire::RecordKind::kStep,
+           .phase = 0,
+           .flags = s.flags,
+           .a = s.samples,
+           .b = wire::pack(s.counts)});
   }
   if (d.steps > 0) read_control();
   clock_.clear();
@@ -129,7 +159,8 @@ void Recorder::iter_begin(uint64_t loader, bool grad_on) {
   started_loader_ = loader;
   loader_started_ = true;
   const bool training = grad_on && !clock_.in_validation();
-  push(Phase::kInput, call.t_ns, static_cast<uint8_t>(wire::kSpanEpochStart | (training ? 0 : wire::kSpanNotTraining)));
+  push(Phase::kInput, call.t_ns,
+       static_cast<uint8_t>(wire::kSpanEpochStart | (training ? 0 : wire::kSpanNotTraining)));
 }
 
 void Recorder::iter_end(bool raised) {
@@ -155,7 +186,9 @@ void Recorder::fetch_begin(uint64_t loader, bool grad_on) {
 void Recorder::fetch_end(FetchEnd how, uint64_t samples) {
   Call call(*this);
   if (!call || !clock_.fetch_end(how, samples, call.t_ns)) return;
-  const int flags = how == FetchEnd::kExhausted ? wire::kSpanExhausted : how == FetchEnd::kRaised ? wire::kSpanRaised : 0;
+  const int flags = how == FetchEnd::kExhausted ? wire::kSpanExhausted
+                    : how == FetchEnd::kRaised  ? wire::kSpanRaised
+                                                : 0;
   pop(Phase::kInput, call.t_ns, flags, how == FetchEnd::kBatch ? samples : wire::kUnmeasured);
 }
 
@@ -171,7 +204,8 @@ void Recorder::forward_begin(bool grad_on, bool training_mode) {
 
 void Recorder::forward_end(bool raised) {
   Call call(*this);
-  if (call && clock_.forward_end(raised, call.t_ns)) pop(Phase::kForward, call.t_ns, raised ? wire::kSpanRaised : 0);
+  if (call && clock_.forward_end(raised, call.t_ns))
+    pop(Phase::kForward, call.t_ns, raised ? wire::kSpanRaised : 0);
 }
 
 void Recorder::backward_begin() {
@@ -194,8 +228,10 @@ bool Recorder::backward_end(bool raised, bool reduced) {
   in_backward_.store(false, std::memory_order_relaxed);
   // Another thread may say ready after we looked at the clock.
   const int64_t ready_ns = std::min(ready_ns_.load(std::memory_order_relaxed), call.t_ns);
-  if (reduced && !raised && ready_ns != 0) sync_point(0, ready_ns, call.t_ns);
-  else if (reduced && !raised) set_fact(wire::kFactReadyNotMeasured);
+  if (reduced && !raised && ready_ns != 0)
+    sync_point(0, ready_ns, call.t_ns);
+  else if (reduced && !raised)
+    set_fact(wire::kFactReadyNotMeasured);
   pop(Phase::kBackward, call.t_ns, raised ? wire::kSpanRaised : 0);
   settle();
   return ready_ns != 0;

@@ -1,4 +1,5 @@
-// kill -9 at random instants: what a dead process leaves is readable, and every step that it finished is there.
+// kill -9 at random instants: what a dead process leaves is readable, and every step that it
+// finished is there.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
@@ -9,8 +10,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
-#include <random>
 #include <optional>
+#include <random>
 #include <set>
 #include <thread>
 #include <vector>
@@ -81,10 +82,12 @@ struct Seen {
 
 TEST(KillNine, EveryFinishedStepOfADeadProcessIsRead) {
   const char* given = std::getenv("STEPSCOPE_TEST_SEED");
-  const unsigned seed = given != nullptr ? static_cast<unsigned>(std::atoi(given)) : std::random_device{}();
+  const unsigned seed =
+      given != nullptr ? static_cast<unsigned>(std::atoi(given)) : std::random_device{}();
   std::printf("seed %u (STEPSCOPE_TEST_SEED=%u repeats it)\n", seed, seed);
   std::mt19937 random(seed);
-  void* shared = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* shared =
+      mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(shared, MAP_FAILED);
   int compared = 0;
   for (int round = 0; round < 60; ++round) {
@@ -92,11 +95,14 @@ TEST(KillNine, EveryFinishedStepOfADeadProcessIsRead) {
     auto* progress = new (shared) Progress;
     const pid_t pid = fork();
     ASSERT_GE(pid, 0);
-    if (pid == 0) child(folder.path(), progress, round % 4 == 0 ? 0 : 20'000);  // some fill their ring
-    // Two thirds die while their ring is drained, one third unread. One in six may die before it has a segment.
+    if (pid == 0)
+      child(folder.path(), progress, round % 4 == 0 ? 0 : 20'000);  // some fill their ring
+    // Two thirds die while their ring is drained, one third unread. One in six may die before it
+    // has a segment.
     const bool drained = round % 3 != 0;
     while (round % 6 != 0 && progress->ready.load() == 0) sched_yield();
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::microseconds(random() % 8000);
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::microseconds(random() % 8000);
     std::optional<ring::Reader> reader;
     Seen seen;
     while (std::chrono::steady_clock::now() < deadline) {
@@ -130,7 +136,8 @@ TEST(KillNine, EveryFinishedStepOfADeadProcessIsRead) {
       EXPECT_EQ(seen.records + seen.lost, reader->head());
     }
     if (!reader || reader->dropped() > 0) continue;  // then the ring held only a part of them
-    for (uint32_t step = 0; step < finished; ++step) ASSERT_TRUE(seen.steps.contains(step)) << step << " of " << finished;
+    for (uint32_t step = 0; step < finished; ++step)
+      ASSERT_TRUE(seen.steps.contains(step)) << step << " of " << finished;
     ASSERT_LE(seen.steps.size(), finished + 1);
     ++compared;
   }

@@ -45,7 +45,8 @@ void LoaderMemory::add_batch(Loader& loader, uint32_t batches, uint64_t samples,
 void LoaderMemory::exhausted(Loader& loader) {
   if (!loader.backward_in_iteration) {
     loader.state = LoaderState::kForgotten;
-    // A backward that comes now uses other data, or all of it, kept: it says nothing about this loader's next fetch.
+    // A backward that comes now uses other data, or all of it, kept: it says nothing about this
+    // loader's next fetch.
     loader.fetches_since_backward = 0;
   }
   loader.backward_in_iteration = false;
@@ -54,12 +55,13 @@ void LoaderMemory::exhausted(Loader& loader) {
 void LoaderMemory::backward() {
   bool another_at_work = false;
   for (size_t i = 0; i < count_; ++i)
-    another_at_work |= table_[i].state == LoaderState::kTraining && table_[i].fetches_since_backward > 0;
+    another_at_work |=
+        table_[i].state == LoaderState::kTraining && table_[i].fetches_since_backward > 0;
   for (size_t i = 0; i < count_; ++i) {
     Loader& l = table_[i];
     l.backward_in_iteration = true;
-    const bool followed = l.fetches_since_backward == 1 ||
-                          (l.fetches_since_backward > 0 && l.id == last_fetched_);
+    const bool followed =
+        l.fetches_since_backward == 1 || (l.fetches_since_backward > 0 && l.id == last_fetched_);
     l.fetches_since_backward = 0;
     if (!followed) {
       l.votes = 0;

@@ -2,12 +2,13 @@
 //
 //   unknown    counts as training until it is known better
 //   training   a backward followed its fetch
-//   forgotten  its batches led to no backward; a backward that follows its fetch makes it training again
+//   forgotten  its batches led to no backward; one that follows its fetch makes it training again
 //
-// With another loader at work (training, and fetched since the last backward), one backward is not enough to make a
-// loader training: a peek into it would do. Two in a row are.
+// With another loader at work (training, and fetched since the last backward), one backward is not
+// enough to make a loader training: a peek into it would do. Two in a row are.
 //
-// Thread safety: none, the step thread's. No allocation: a table of kMaxLoaders, the longest unused gives way.
+// Thread safety: none, the step thread's. No allocation: a table of kMaxLoaders, the longest unused
+// gives way.
 // Invariant: fetches inside a validation never change a loader's state.
 #pragma once
 
@@ -22,17 +23,18 @@ enum class LoaderState : uint8_t { kUnknown, kTraining, kForgotten };
 struct Loader {
   uint64_t id = 0;
   LoaderState state = LoaderState::kUnknown;
-  bool samples_unknown = false;            // of a batch of this step
-  bool sized = false;                      // the samples of its last batch were known
-  bool backward_in_iteration = false;      // since its iterator was made
-  uint8_t votes = 0;                       // backwards in a row that followed its fetch while another was at work
-  uint32_t fetches_without_backward = 0;   // since the first, or since the last backward that followed one
-  uint32_t fetches_since_backward = 0;     // 0: not fetched since the last backward
-  uint32_t step_fetches = 0;               // in the step in progress, the exhausting one included
-  uint32_t batches = 0;                    // in the step in progress
-  uint64_t samples = 0;                    // in these
-  uint32_t validation = 0;                 // number of the validation that fetched it last
-  uint32_t iteration_validation = 0;       // of the one that its iterator was made in; 0: in none
+  bool samples_unknown = false;        // of a batch of this step
+  bool sized = false;                  // the samples of its last batch were known
+  bool backward_in_iteration = false;  // since its iterator was made
+  uint8_t votes = 0;  // backwards in a row that followed its fetch while another was at work
+  // since the first, or since the last backward that followed one
+  uint32_t fetches_without_backward = 0;
+  uint32_t fetches_since_backward = 0;  // 0: not fetched since the last backward
+  uint32_t step_fetches = 0;            // in the step in progress, the exhausting one included
+  uint32_t batches = 0;                 // in the step in progress
+  uint64_t samples = 0;                 // in these
+  uint32_t validation = 0;              // number of the validation that fetched it last
+  uint32_t iteration_validation = 0;    // of the one that its iterator was made in; 0: in none
   uint64_t last_use = 0;
 };
 
@@ -48,17 +50,18 @@ class LoaderMemory {
 
   Loader& find(uint64_t id);
   void iter_begun(Loader& loader) { loader.backward_in_iteration = false; }
-  // For a fetch with gradients on, outside validation: first whether the loader is to be forgotten, then the fetch.
+  // For a fetch with gradients on, outside validation: first whether the loader is to be forgotten,
+  // then the fetch.
   void review(Loader& loader);
   void fetched(Loader& loader);
   static void add_batch(Loader& loader, uint32_t batches, uint64_t samples, bool unknown);
-  void exhausted(Loader& loader);    // outside validation
+  void exhausted(Loader& loader);  // outside validation
   void backward();
   void failed();                     // a forward raised: the iteration was training all the same
   void absorb(uint32_t validation);  // fetches of loaders not known as training were a validation's
   void step_closed();
   bool training_fetch_in_step() const;
-  BatchTotals totals() const;        // of the step in progress, of those that feed training
+  BatchTotals totals() const;  // of the step in progress, of those that feed training
 
  private:
   std::array<Loader, kMaxLoaders> table_{};

@@ -1,7 +1,9 @@
-// The Optimizer.step calls that are open: nested ones (a subclass that calls super().step(), a wrapper that steps its
-// base), closures that run forward and backward inside, and steps that raised, whose end nobody reports.
+// The Optimizer.step calls that are open: nested ones (a subclass that calls super().step(), a
+// wrapper that steps its base), closures that run forward and backward inside, and steps that
+// raised, whose end nobody reports.
 //
-// Thread safety: none, the step thread's. No allocation: kMaxOpen levels, what is deeper is not seen.
+// Thread safety: none, the step thread's. No allocation: kMaxOpen levels, what is deeper is not
+// seen.
 #pragma once
 
 #include <array>
@@ -13,10 +15,10 @@ namespace stepscope::recorder {
 struct OpenOptimizer {
   uint64_t id = 0;
   int64_t begin_ns = 0;
-  uint32_t nested = 0;        // calls of the same optimizer's step inside
-  bool worked = false;        // forward or backward ran inside
-  bool work_raised = false;   // and the last of them raised
-  bool inner_ended = false;   // another optimizer's step ended inside
+  uint32_t nested = 0;       // calls of the same optimizer's step inside
+  bool worked = false;       // forward or backward ran inside
+  bool work_raised = false;  // and the last of them raised
+  bool inner_ended = false;  // another optimizer's step ended inside
 };
 
 class OptimizerStack {
@@ -26,11 +28,18 @@ class OptimizerStack {
   bool empty() const { return count_ == 0; }
   int64_t outermost_begin_ns() const { return open_[0].begin_ns; }
 
-  struct Begun { bool is_span; size_t dropped; };
-  // The same optimizer again: nested, when nothing ran in between; else the earlier one raised and is dropped, with
-  // all that opened inside it.
+  struct Begun {
+    bool is_span;
+    size_t dropped;
+  };
+  // The same optimizer again: nested, when nothing ran in between; else the earlier one raised and
+  // is dropped, with all that opened inside it.
   Begun begin(uint64_t id, int64_t t_ns);
-  struct Ended { bool is_span; bool outermost; size_t dropped; };
+  struct Ended {
+    bool is_span;
+    bool outermost;
+    size_t dropped;
+  };
   Ended end(uint64_t id);
 
   void work_begun();

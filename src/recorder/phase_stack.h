@@ -1,7 +1,7 @@
 // The spans that are open on the step thread, outermost first.
 //
-// Thread safety: none, the step thread's. No allocation: kDepth spans; deeper ones are counted, so that their ends find
-// nothing, and are not recorded.
+// Thread safety: none, the step thread's. No allocation: kDepth spans; deeper ones are counted, so
+// that their ends find nothing, and are not recorded.
 #pragma once
 
 #include <array>
@@ -21,7 +21,8 @@ class PhaseStack {
   static constexpr size_t kDepth = 64;
 
   void push(uint8_t phase, uint8_t flags, int64_t t_ns) {
-    const size_t size = size_;  // once: a second thread that is taken for the step thread must not lead outside
+    // once: a second thread that is taken for the step thread must not lead outside
+    const size_t size = size_;
     if (size >= kDepth) {
       ++too_deep_;
       return;
@@ -30,8 +31,8 @@ class PhaseStack {
     size_ = size + 1;
   }
 
-  // Takes off the innermost span of this phase and what was begun inside it and never ended. False: it was not begun
-  // here, or too deep.
+  // Takes off the innermost span of this phase and what was begun inside it and never ended. False:
+  // it was not begun here, or too deep.
   bool pop(uint8_t phase, OpenSpan& span) {
     if (too_deep_ > 0) {
       --too_deep_;

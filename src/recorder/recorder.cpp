@@ -28,13 +28,20 @@ int64_t cost_of_clock_ns() {
 
 Status Recorder::open(const OpenOptions& options) {
   if (is_open()) return Error{"this process already records into a segment", ""};
-  ring::SegmentOptions segment{.folder = options.folder, .role = options.role,
-                               .segment_bytes = options.segment_bytes, .shm_share = options.shm_share,
-                               .rank = options.rank, .local_rank = options.local_rank,
-                               .world_size = options.world_size, .local_world_size = options.local_world_size,
-                               .node_rank = options.node_rank, .attempt = options.attempt,
-                               .run_id = options.run_id, .python_version = options.python_version,
-                               .torch_version = options.torch_version, .executable = options.executable};
+  ring::SegmentOptions segment{.folder = options.folder,
+                               .role = options.role,
+                               .segment_bytes = options.segment_bytes,
+                               .shm_share = options.shm_share,
+                               .rank = options.rank,
+                               .local_rank = options.local_rank,
+                               .world_size = options.world_size,
+                               .local_world_size = options.local_world_size,
+                               .node_rank = options.node_rank,
+                               .attempt = options.attempt,
+                               .run_id = options.run_id,
+                               .python_version = options.python_version,
+                               .torch_version = options.torch_version,
+                               .executable = options.executable};
   const auto writer = ring::Writer::create(segment);
   if (!writer) return writer.error();
   if (this == &instance_) {
@@ -45,7 +52,8 @@ Status Recorder::open(const OpenOptions& options) {
   return ok();
 }
 
-// A forked child comes here with its parent's state: all of it goes, but what is true of the process itself.
+// A forked child comes here with its parent's state: all of it goes, but what is true of the
+// process itself.
 void Recorder::start_over(const ring::Writer& writer) {
   writer_ = writer;
   muted_ = loader_started_ = false;
@@ -57,7 +65,8 @@ void Recorder::start_over(const ring::Writer& writer) {
   stack_.clear();
   clock_ = StepClock{};
   step_thread_.store(nullptr, std::memory_order_relaxed);
-  for (std::atomic<bool>* flag : {&bound_, &naming_, &in_backward_}) flag->store(false, std::memory_order_relaxed);
+  for (std::atomic<bool>* flag : {&bound_, &naming_, &in_backward_})
+    flag->store(false, std::memory_order_relaxed);
   names_.store(0, std::memory_order_relaxed);
   const uint32_t kept = facts_.load(std::memory_order_relaxed) & wire::kFactTorchImported;
   facts_.store(kept, std::memory_order_relaxed);
@@ -101,8 +110,9 @@ void Recorder::forget_open() {
   clock_.forget_open();
 }
 
-// The first thread that makes an event is the step thread, until a backward or trace_step binds another. That
-// happens once, at the start of training; events that the first thread has in flight at that moment may be lost.
+// The first thread that makes an event is the step thread, until a backward or trace_step binds
+// another. That happens once, at the start of training; events that the first thread has in flight
+// at that moment may be lost.
 bool Recorder::bind(const void* self, bool binds) {
   const void* none = nullptr;
   if (step_thread_.compare_exchange_strong(none, self, std::memory_order_relaxed)) {
@@ -124,14 +134,17 @@ void Recorder::set_fact(uint32_t fact) {
 void Recorder::set_ranks(int rank, int local_rank, int world_size, int local_world_size) {
   if (!writer_) return;
   wire::Identity& id = writer_.head().identity;
-  id.world_size.store(world_size, std::memory_order_relaxed);  // first: a rank outside it would not be believed
+  id.world_size.store(world_size,
+                      std::memory_order_relaxed);  // first: a rank outside it would not be believed
   id.local_world_size.store(local_world_size, std::memory_order_relaxed);
   id.local_rank.store(local_rank, std::memory_order_relaxed);
   id.rank.store(rank, std::memory_order_relaxed);
 }
 
 uint32_t Recorder::step() const {
-  return writer_ ? static_cast<uint32_t>(writer_.head().now.phase_and_step.load(std::memory_order_relaxed)) : 0;
+  return writer_ ? static_cast<uint32_t>(
+                       writer_.head().now.phase_and_step.load(std::memory_order_relaxed))
+                 : 0;
 }
 
 uint8_t Recorder::name(const char* user_phase) {
@@ -153,7 +166,8 @@ uint8_t Recorder::name(const char* user_phase) {
   const uint32_t count = names_.load(std::memory_order_relaxed);
   uint8_t number = find(known, count);
   if (number == 0 && count < kMaxUserPhases) {
-    std::memcpy(table.names[count], user_phase, length);  // the rest is 0 since the segment was made
+    std::memcpy(table.names[count], user_phase,
+                length);  // the rest is 0 since the segment was made
     names_.store(count + 1, std::memory_order_release);
     table.count.store(count + 1, std::memory_order_release);
     number = static_cast<uint8_t>(kFirstUserPhase + count);

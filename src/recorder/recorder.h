@@ -1,16 +1,17 @@
 // The recorder: lives in the training process, writes spans and steps into the process's segment.
 //
-// Laws (see wire/segment_format.h): after open() nothing here allocates, locks, makes a system call, logs, throws
-// or waits. When it cannot write it drops and counts.
+// Laws (see wire/segment_format.h): after open() nothing here allocates, locks, makes a system
+// call, logs, throws or waits. When it cannot write it drops and counts.
 //
-// Thread safety: spans come from the step thread. The step thread is the first thread that makes an event, until a
-// backward (or enter_step) is seen on another: that one is it then, for good. Calls from other threads return at once,
-// except ready(), which an autograd thread may make. The ring itself takes many writers.
-// Lifetime: one per process, never destroyed; after fork() the child's copy is silent (pthread_atfork) until it opens
-// a segment of its own.
+// Thread safety: spans come from the step thread. The step thread is the first thread that makes an
+// event, until a backward (or enter_step) is seen on another: that one is it then, for good. Calls
+// from other threads return at once, except ready(), which an autograd thread may make. The ring
+// itself takes many writers.
+// Lifetime: one per process, never destroyed; after fork() the child's copy is silent
+// (pthread_atfork) until it opens a segment of its own.
 //
-// What a step is (design, "A step") is decided here by StepClock, because only here the order of events is certain;
-// where the time of a step went is decided by the agent's fold, from the spans.
+// What a step is (design, "A step") is decided here by StepClock, because only here the order of
+// events is certain; where the time of a step went is decided by the agent's fold, from the spans.
 #pragma once
 
 #include <array>
@@ -41,54 +42,61 @@ class Recorder {
  public:
   static Recorder& instance() { return instance_; }
 
-  Status open(const OpenOptions& options);  // once; "no room" and the like are errors, said once by the caller
-  void close();                             // publishes what is pending, then sets kFactClosed; the file stays
+  // Once. "No room" and the like are errors, which the caller says once.
+  Status open(const OpenOptions& options);
+  void close();  // publishes what is pending, then sets kFactClosed; the file stays
   bool recording() const { return state_.load(std::memory_order_relaxed) != State::kOff; }
   bool is_open() const { return open_.load(std::memory_order_relaxed); }
   void pause();
   void resume();
   void set_fact(uint32_t fact);
-  void set_ranks(int rank, int local_rank, int world_size, int local_world_size);  // when torch.distributed starts
-  uint32_t step() const;                    // in progress, from 0; from any thread
+  // When torch.distributed starts.
+  void set_ranks(int rank, int local_rank, int world_size, int local_world_size);
+  uint32_t step() const;  // in progress, from 0; from any thread
 
   // loader: a number that stays the same for one loader object and is never used for another
-  void iter_begin(uint64_t loader, bool grad_on);   // DataLoader.__iter__: workers start
+  void iter_begin(uint64_t loader, bool grad_on);  // DataLoader.__iter__: workers start
   void iter_end(bool raised);
   void fetch_begin(uint64_t loader, bool grad_on);
-  void fetch_end(FetchEnd how, uint64_t samples);   // samples: wire::kUnmeasured when not known
+  void fetch_end(FetchEnd how, uint64_t samples);  // samples: wire::kUnmeasured when not known
 
   // outermost module with trainable parameters
   void forward_begin(bool grad_on, bool training_mode);
   void forward_end(bool raised);
   void backward_begin();
-  void ready();                                     // all local work of the backward in progress is done
+  void ready();  // all local work of the backward in progress is done
   // reduced: it ended with a wait for other ranks. Returns whether ready() was called within it.
   bool backward_end(bool raised, bool reduced);
   void optimizer_begin(uint64_t optimizer);
   void optimizer_end(uint64_t optimizer);
-  void optimizer_skipped();                         // GradScaler did not call step
+  void optimizer_skipped();  // GradScaler did not call step
   void zero_grad();
-  void eval_called();                               // of a known root
+  void eval_called();  // of a known root
   void train_called();
 
-  // A blocking wait for other ranks (collective, Work.wait, buffer broadcast). group: a number for the process group.
+  // A blocking wait for other ranks (collective, Work.wait, buffer broadcast). group: a number for
+  // the process group.
   void sync_begin(uint64_t group);
   void sync_end();
 
-  // Any other phase, and user phases: kH2d, kCheckpoint, kCompile, kGc, kProfiler, kInput, ... or name()'s number.
+  // Any other phase, and user phases: kH2d, kCheckpoint, kCompile, kGc, kProfiler, kInput, ... or
+  // name()'s number.
   void begin(uint8_t phase);
   void end(uint8_t phase, bool raised = false);
-  void cancel(uint8_t phase);                       // a begin() that turned out to be none: no record
-  uint8_t name(const char* user_phase);             // a built-in name gives that phase's number; allocates nothing
-  void profiler_window(bool open);                  // steps inside are flagged
+  void cancel(uint8_t phase);  // a begin() that turned out to be none: no record
+  // A built-in name gives that phase's number. Allocates nothing.
+  uint8_t name(const char* user_phase);
+  void profiler_window(bool open);  // steps inside are flagged
 
-  void enter_step();                                // trace_step
+  void enter_step();  // trace_step
   void exit_step(bool raised);
-  bool nested_step_seen() const { return clock_.nested_seen(); }  // a trace_step inside another: warned about once
-  void add_samples(uint64_t samples);               // of the step in progress, besides those of fetched batches
+  // A trace_step inside another, which is ignored and warned about once.
+  bool nested_step_seen() const { return clock_.nested_seen(); }
+  void add_samples(uint64_t samples);  // of the step in progress, besides those of fetched batches
 
  private:
-  enum class State : uint8_t { kOff, kOn, kResumed };  // resumed: the step thread has yet to forget what was open
+  // kResumed: the step thread has yet to forget what was open.
+  enum class State : uint8_t { kOff, kOn, kResumed };
   class Call;                 // one public call: whose it is, when, and now and then what it costs
   friend class RecorderTest;  // makes recorders of its own
   constexpr Recorder() = default;
@@ -104,7 +112,9 @@ class Recorder {
   void forget_open();
   void start_over(const ring::Writer& writer);
 
-  void push(Phase phase, int64_t t_ns, uint8_t flags = 0) { push(static_cast<uint8_t>(phase), t_ns, flags); }
+  void push(Phase phase, int64_t t_ns, uint8_t flags = 0) {
+    push(static_cast<uint8_t>(phase), t_ns, flags);
+  }
   void push(uint8_t phase, int64_t t_ns, uint8_t flags);
   void pop(Phase phase, int64_t t_ns, int flags, uint64_t a = wire::kUnmeasured) {
     pop(static_cast<uint8_t>(phase), t_ns, flags, a);
@@ -144,8 +154,11 @@ class Recorder {
   int sync_depth_ = 0;
   uint64_t sync_group_ = 0;
   int64_t sync_begin_ns_ = 0;
-  struct Group { uint64_t id = 0, points = 0; };
-  std::array<Group, 16> groups_{};  // numbers of sync points; those of further groups are not numbered
+  struct Group {
+    uint64_t id = 0, points = 0;
+  };
+  // numbers of sync points; those of further groups are not numbered
+  std::array<Group, 16> groups_{};
   size_t group_count_ = 0;
 
   ring::Writer writer_;

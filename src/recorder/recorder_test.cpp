@@ -41,16 +41,22 @@ class RecorderTest : public ::testing::Test {
     out.resize(drained.count);
     return out;
   }
-  // "input forward backward optimizer" ... as they were written; [step], (mark), <sync>, ! for raised.
+  // "input forward backward optimizer" ... as they were written; [step], (mark), <sync>, ! for
+  // raised.
   static std::string tell(const std::vector<ring::RecordValue>& records) {
     std::string text;
     for (const auto& r : records) {
       text += text.empty() ? "" : " ";
-      if (r.kind == RecordKind::kStep) text += "[" + std::to_string(r.step) + "]";
-      else if (r.kind == RecordKind::kMark) text += "(" + std::to_string(r.phase) + ")";
-      else if (r.kind == RecordKind::kSync) text += "<sync " + std::to_string(r.a) + "#" + std::to_string(r.b) + ">";
-      else if (r.phase >= kFirstUserPhase) text += "user" + std::to_string(r.phase - kFirstUserPhase);
-      else text += std::string(kPhaseNames[r.phase]);
+      if (r.kind == RecordKind::kStep)
+        text += "[" + std::to_string(r.step) + "]";
+      else if (r.kind == RecordKind::kMark)
+        text += "(" + std::to_string(r.phase) + ")";
+      else if (r.kind == RecordKind::kSync)
+        text += "<sync " + std::to_string(r.a) + "#" + std::to_string(r.b) + ">";
+      else if (r.phase >= kFirstUserPhase)
+        text += "user" + std::to_string(r.phase - kFirstUserPhase);
+      else
+        text += std::string(kPhaseNames[r.phase]);
       if (r.kind == RecordKind::kSpan && (r.flags & wire::kSpanRaised)) text += "!";
     }
     return text;
@@ -103,7 +109,8 @@ TEST_F(RecorderTest, EpochStartAndExhaustionAreFlagged) {
   std::vector<int> flags;
   for (const auto& r : records())
     if (r.kind == RecordKind::kSpan && r.phase == 0) flags.push_back(r.flags);
-  EXPECT_EQ(flags, (std::vector<int>{wire::kSpanEpochStart, wire::kSpanEpochStart, wire::kSpanExhausted}));
+  EXPECT_EQ(flags,
+            (std::vector<int>{wire::kSpanEpochStart, wire::kSpanEpochStart, wire::kSpanExhausted}));
 }
 
 TEST_F(RecorderTest, ExceptionsAreFlagged) {
@@ -276,7 +283,8 @@ TEST_F(RecorderTest, PauseDropsWhatWasOpenAndFlagsTheStep) {
   train_step(*r_);
   train_step(*r_);
   const auto all = records();
-  EXPECT_EQ(tell(all), "input (3) forward backward optimizer [1] input (3) forward backward optimizer");
+  EXPECT_EQ(tell(all),
+            "input (3) forward backward optimizer [1] input (3) forward backward optimizer");
   EXPECT_EQ(all[5].flags, wire::kStepPaused);
 }
 

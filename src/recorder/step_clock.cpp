@@ -24,12 +24,14 @@ bool StepClock::iter_begin(uint64_t id, bool grad_on, int64_t t_ns) {
   loaders_.iter_begun(loader);
   loader_start_ns_ = t_ns;
   starting_ = id;
-  if (!grad_on) begin_validation(t_ns, false);
-  else if (validation_.on && !validation_.by_eval) loader_starts_in_validation(loader, t_ns);
+  if (!grad_on)
+    begin_validation(t_ns, false);
+  else if (validation_.on && !validation_.by_eval)
+    loader_starts_in_validation(loader, t_ns);
   loader.iteration_validation = validation_.on ? validation_.number : 0;
   if (validation_.on) return true;
   if (step_ == 0 && begun_ && !explicit_ && loader.step_fetches > 0 && tally_.backwards == 0 &&
-             !optimizer_done_ && boundary_count_ == 0) {
+      !optimizer_done_ && boundary_count_ == 0) {
     // What was fetched so far was a peek: the first step begins with the next fetch.
     begun_ = fetch_seen_ = failed_ = false;
     loader.fetches_since_backward = loader.fetches_without_backward = 0;
@@ -45,7 +47,8 @@ bool StepClock::iter_end() {
 
 FetchKind StepClock::fetch_begin(uint64_t id, bool grad_on, int64_t t_ns) {
   if (input_depth_++ > 0) return FetchKind::kNested;
-  if (forward_depth_ == 0 && backward_depth_ == 0 && optimizers_.surely_raised()) drop_optimizers(optimizers_.drop_all());
+  if (forward_depth_ == 0 && backward_depth_ == 0 && optimizers_.surely_raised())
+    drop_optimizers(optimizers_.drop_all());
   Loader& loader = loaders_.find(id);
   fetching_ = id;
   fetch_counts_ = fetch_is_candidate_ = false;
@@ -77,8 +80,10 @@ FetchKind StepClock::fetch_begin(uint64_t id, bool grad_on, int64_t t_ns) {
 }
 
 void StepClock::training_fetch(Loader& loader, int64_t t_ns) {
-  if (loader.state == LoaderState::kTraining) not_training_since_ns_ = 0;
-  else if (not_training_since_ns_ == 0) not_training_since_ns_ = start_of(loader, t_ns);
+  if (loader.state == LoaderState::kTraining)
+    not_training_since_ns_ = 0;
+  else if (not_training_since_ns_ == 0)
+    not_training_since_ns_ = start_of(loader, t_ns);
   boundary_at_fetch(t_ns);
   const bool first = step_ == 0 && !fetch_seen_ && !optimizer_done_ && boundary_count_ == 0;
   if (!begun_ || (first && !explicit_)) begin_step(t_ns);
@@ -145,8 +150,10 @@ bool StepClock::forward_end(bool forward_raised, int64_t t_ns) {
   }
   if (forward_depth_ == 0 || --forward_depth_ > 0) return false;
   optimizers_.work_ended(forward_raised);
-  if (validation_.on) validation_.last_activity_ns = t_ns;
-  else if (forward_raised) raised();
+  if (validation_.on)
+    validation_.last_activity_ns = t_ns;
+  else if (forward_raised)
+    raised();
   return true;
 }
 
@@ -174,12 +181,13 @@ bool StepClock::backward_end(bool backward_raised, int64_t t_ns) {
   return true;
 }
 
-// No root module was called: forward began at zero_grad, or, when that came just before backward, at the end of what
-// was before.
+// No root module was called: forward began at zero_grad, or, when that came just before backward,
+// at the end of what was before.
 void StepClock::unseen_forward(int64_t t_ns) {
   const int64_t before = std::max(optimizer_end_ns_, backward_end_ns_);
   int64_t begin = before != 0 ? before : t_ns;
-  if (zero_grad_ns_ > before && (before == 0 || (t_ns - zero_grad_ns_) * 10 >= zero_grad_ns_ - before))
+  if (zero_grad_ns_ > before &&
+      (before == 0 || (t_ns - zero_grad_ns_) * 10 >= zero_grad_ns_ - before))
     begin = zero_grad_ns_;
   boundary_at_forward(begin);
 }
@@ -253,7 +261,8 @@ bool StepClock::enter_step(int64_t t_ns) {
 
 bool StepClock::exit_step(bool block_raised, int64_t t_ns) {
   // Without an entry: it happened while recording was paused.
-  if (step_depth_ == 0 && (!begun_ || !explicit_ || (tally_.flags & wire::kStepPaused) == 0)) return false;
+  if (step_depth_ == 0 && (!begun_ || !explicit_ || (tally_.flags & wire::kStepPaused) == 0))
+    return false;
   if (step_depth_ > 0 && --step_depth_ > 0) return false;
   if (const size_t open = optimizers_.drop_all(); open > 0) drop_optimizers(open);
   if (block_raised) raised();
@@ -268,8 +277,10 @@ void StepClock::add_samples(uint64_t samples) {
 void StepClock::flag_step(uint8_t step_flags) { tally_.flags |= step_flags; }
 void StepClock::flag_steps(uint8_t step_flags, bool on) {
   tally_.flags |= step_flags;
-  if (on) lasting_flags_ |= step_flags;
-  else lasting_flags_ &= static_cast<uint8_t>(~step_flags);
+  if (on)
+    lasting_flags_ |= step_flags;
+  else
+    lasting_flags_ &= static_cast<uint8_t>(~step_flags);
 }
 
 void StepClock::forget_open() {
@@ -296,8 +307,10 @@ void StepClock::boundary_at_fetch(int64_t t_ns) {
   if (optimizer_done_ || failed_) {
     close(t_ns);
   } else if (!optimizer_seen_ && backward_since_boundary_) {
-    if (unseen_optimizer_) close(t_ns);
-    else provisional(t_ns);
+    if (unseen_optimizer_)
+      close(t_ns);
+    else
+      provisional(t_ns);
   }
 }
 
@@ -335,6 +348,7 @@ void StepClock::give_out_provisional() {
     BatchTotals own = b.batches;
     own.batches -= std::min(own.batches, before.batches);
     own.samples -= std::min(own.samples, before.samples);
+    own.samples_known &= own.batches > 0;  // a batch used again was not fetched again
     push(std::max(b.t_ns, begin_ns_), b.tally, own);
     before = b.batches;
   }
@@ -352,10 +366,13 @@ void StepClock::push(int64_t end_ns, const Tally& tally, const BatchTotals& batc
                                              (explicit_ ? wire::kStepExplicit : 0));
   if (decided_.steps < Decided::kMaxSteps)
     decided_.step[decided_.steps++] = {
-        .step = step_, .flags = flags, .begin_ns = begin_ns_, .end_ns = end_ns,
+        .step = step_,
+        .flags = flags,
+        .begin_ns = begin_ns_,
+        .end_ns = end_ns,
         .samples = known ? batches.samples + extra_samples_ : wire::kUnmeasured,
-        .counts = {saturated(batches.batches), saturated(tally.backwards), saturated(tally.optimizer_steps),
-                   saturated(tally.skipped)}};
+        .counts = {saturated(batches.batches), saturated(tally.backwards),
+                   saturated(tally.optimizer_steps), saturated(tally.skipped)}};
   decided_.any = true;
   ++step_;
   begin_ns_ = end_ns;
@@ -372,7 +389,8 @@ void StepClock::reset_step() {
 }
 
 void StepClock::clear() {
-  decided_.any = decided_.validation_began = decided_.validation_ended = decided_.step_began = false;
+  decided_.any = decided_.validation_began = decided_.validation_ended = decided_.step_began =
+      false;
   decided_.dropped_optimizers = 0;
   decided_.steps = 0;
 }

@@ -1,29 +1,32 @@
-// Decides from the order of events where a step ends, and what was validation. No clock and no I/O: times come in
-// with the events of the step thread, what was decided comes out in Decided.
+// Decides from the order of events where a step ends, and what was validation. No clock and no I/O:
+// times come in with the events of the step thread, what was decided comes out in Decided.
 //
 // Automatic steps close
-//   (a) at the entry of the first training fetch, the exhausting one included, after an optimizer step taken or skipped;
-//   (b) only if the step has no training fetch: at the next root forward with gradients, or at the entry of the
-//       Optimizer.step that this forward runs in. Where no root module is called, forward begins at zero_grad or the
-//       end of the last optimizer step, and that is known at backward;
-//   (c) as failed, at the first training fetch after an exception left forward, backward or optimizer; in a step without
-//       fetches at the next root forward with gradients.
+//   (a) at the entry of the first training fetch, the exhausting one included, after an optimizer
+//       step taken or skipped;
+//   (b) only if the step has no training fetch: at the next root forward with gradients, or at the
+//       entry of the Optimizer.step that this forward runs in. Where no root module is called,
+//       forward begins at zero_grad or the end of the last optimizer step, known at backward;
+//   (c) as failed, at the first training fetch after an exception left forward, backward or
+//       optimizer; in a step without fetches at the next root forward with gradients.
 // (d), the process's end, is the fold's. Explicit steps run from one trace_step exit to the next.
 //
-// Two loops show no boundary to these rules: one batch (or a kept list) used again and again, where a fetch forbids
-// (b); and one whose optimizer cannot be seen (compiled into the step, or written by hand). For them boundaries are
-// noted where a weaker rule would close, and when kProvisional of them came without a real one, all are given out and
-// the weaker rule holds from then on. So n_critic or accumulation below kProvisional is not misread, and no step is lost.
-// Known limit: several optimizers in one iteration *without* any fetch give a step each; trace_step tells them.
+// Two loops show no boundary to these rules: one batch (or a kept list) used again and again, where
+// a fetch forbids (b); and one whose optimizer cannot be seen (compiled into the step, or written
+// by hand). For them boundaries are noted where a weaker rule would close, and when kProvisional of
+// them came without a real one, all are given out and the weaker rule holds from then on. So
+// n_critic or accumulation below kProvisional is not misread, and no step is lost.
+// Known limit: several optimizers in one iteration *without* any fetch give a step each; trace_step
+// tells them.
 //
-// Validation begins with eval() of a root, or a fetch or root forward with gradients off (but a forward without
-// gradients between a training batch and its optimizer step is a teacher's and no validation). It ends at the next
-// training fetch or root forward with gradients. After eval() neither is sure to be training, so it is ended in
-// retrospect: by train(), a forward in training mode, a backward or an optimizer step, at the fetch or forward
-// these belong to.
+// Validation begins with eval() of a root, or a fetch or root forward with gradients off (but a
+// forward without gradients between a training batch and its optimizer step is a teacher's and no
+// validation). It ends at the next training fetch or root forward with gradients. After eval()
+// neither is sure to be training, so it is ended in retrospect: by train(), a forward in training
+// mode, a backward or an optimizer step, at the fetch or forward these belong to.
 //
-// Thread safety: none, the step thread's. No allocation. Invariants: steps are numbered from 0 without gaps, each
-// begins where the last one ended, begin <= end.
+// Thread safety: none, the step thread's. No allocation. Invariants: steps are numbered from 0
+// without gaps, each begins where the last one ended, begin <= end.
 #pragma once
 
 #include <array>
@@ -47,12 +50,13 @@ struct ClosedStep {
   wire::StepCounts counts{};
 };
 
-// What events since the last clear() decided. The fields are in the order in which they are to be written.
+// What events since the last clear() decided.
 struct Decided {
   static constexpr size_t kMaxSteps = 24;
   bool any = false;
   bool validation_began = false, validation_ended = false, step_began = false;
-  uint8_t dropped_optimizers = 0;  // steps that turned out to have raised: open spans, innermost first
+  // steps that turned out to have raised: open spans, innermost first
+  uint8_t dropped_optimizers = 0;
   int64_t validation_begin_ns = 0, validation_end_ns = 0, step_begin_ns = 0;
   size_t steps = 0;
   std::array<ClosedStep, kMaxSteps> step{};
@@ -79,25 +83,25 @@ class StepClock {
   void train_called(int64_t t_ns);
   bool enter_step(int64_t t_ns);
   bool exit_step(bool raised, int64_t t_ns);
-  void add_samples(uint64_t samples);   // counted besides those of the loaders
-  void flag_step(uint8_t step_flags);           // the step in progress
+  void add_samples(uint64_t samples);            // counted besides those of the loaders
+  void flag_step(uint8_t step_flags);            // the step in progress
   void flag_steps(uint8_t step_flags, bool on);  // it, and as long as this is on all later ones
-  void forget_open();                   // events were missed: whatever was open is not any more
-  void finish(int64_t t_ns);            // gives out a validation in progress; closes no step
+  void forget_open();         // events were missed: whatever was open is not any more
+  void finish(int64_t t_ns);  // gives out a validation in progress; closes no step
 
   uint32_t step() const { return step_; }
   bool in_validation() const { return validation_.on; }
-  bool in_backward() const { return backward_depth_ > 0; }
-  bool explicit_steps() const { return explicit_; }
   bool nested_seen() const { return nested_seen_; }  // a trace_step inside another
 
   const Decided& decided() const { return decided_; }
   void clear();
 
  private:
-  struct Candidate {  // a fetch inside an eval() validation that may turn out to be the first of training
+  // A fetch inside an eval() validation that may turn out to be the first of training.
+  struct Candidate {
     uint64_t loader = 0;
-    int64_t end_ns = 0;    // where the validation would end: at the loader's start if that came right before
+    // where the validation would end: at the loader's start if that came right before
+    int64_t end_ns = 0;
     int64_t fetch_ns = 0;  // 0: none
     bool known_training = false, exhausted = false, samples_unknown = false;
     uint32_t batches = 0;
@@ -105,10 +109,12 @@ class StepClock {
   };
   struct Validation {
     bool on = false, by_eval = false, reported = false;
-    bool perhaps_teacher = false;  // one fetch, one forward without gradients: what comes next tells
+    // one fetch, one forward without gradients: what comes next tells
+    bool perhaps_teacher = false;
     uint32_t number = 0;
     int64_t begin_ns = 0, first_activity_ns = 0, last_activity_ns = 0;
-    int64_t pending_forward_ns = 0;  // newest forward with gradients in eval mode, 0: none since the last fetch
+    // newest forward with gradients in eval mode, 0: none since the last fetch
+    int64_t pending_forward_ns = 0;
     Candidate candidate;
   };
   struct Tally {  // of the step, or of a part of it up to a provisional boundary
@@ -162,18 +168,19 @@ class StepClock {
   bool has_extra_samples_ = false;
   bool optimizer_done_ = false, failed_ = false;
   bool optimizer_since_boundary_ = false, backward_since_boundary_ = false;
-  bool optimizer_seen_ = false;   // ever
-  bool unseen_optimizer_ = false; // kProvisional cycles passed without any
-  bool fetch_seen_ = false;       // a training fetch since the first step began
+  bool optimizer_seen_ = false;         // ever
+  bool unseen_optimizer_ = false;       // kProvisional cycles passed without any
+  bool fetch_seen_ = false;             // a training fetch since the first step began
   bool batch_since_optimizer_ = false;  // of a loader known as training
   uint8_t lasting_flags_ = 0;
 
   std::array<Boundary, kProvisional> boundaries_{};
   size_t boundary_count_ = 0;
 
-  int input_depth_ = 0, forward_depth_ = 0, backward_depth_ = 0, forward_in_backward_ = 0, step_depth_ = 0;
+  int input_depth_ = 0, forward_depth_ = 0, backward_depth_ = 0, forward_in_backward_ = 0,
+      step_depth_ = 0;
   bool explicit_ = false, nested_seen_ = false;
-  uint64_t fetching_ = 0;         // loader of the fetch in progress
+  uint64_t fetching_ = 0;  // loader of the fetch in progress
   bool fetch_counts_ = false, fetch_is_candidate_ = false;
 
   // where forward began when no root module is called
@@ -181,9 +188,10 @@ class StepClock {
   bool forward_seen_ = false;     // since the last backward
   int64_t optimizer_end_ns_ = 0, backward_end_ns_ = 0, zero_grad_ns_ = 0;
 
-  int64_t not_training_since_ns_ = 0;  // fetches of loaders not known as training, with nothing else since
-  int64_t loader_start_ns_ = 0;        // the last iter_begin; 0: something else came since
-  uint64_t starting_ = 0;              // its loader
+  // fetches of loaders not known as training, with nothing else since
+  int64_t not_training_since_ns_ = 0;
+  int64_t loader_start_ns_ = 0;  // the last iter_begin; 0: something else came since
+  uint64_t starting_ = 0;        // its loader
   Validation validation_;
   LoaderMemory loaders_;
   OptimizerStack optimizers_;

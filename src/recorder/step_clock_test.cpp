@@ -1,10 +1,14 @@
 // Scenarios in words. Each word is one event, ten ns after the one before it:
-//   it L        iterator of loader L made            get L      a batch of 8 samples        end L     StopIteration
-//   fwd         root forward, training mode          fwd eval   the same in eval mode       bwd       backward
-//   opt A       optimizer step                       opt( A .. )opt A   one with a closure  skip      GradScaler skipped
-//   zero        zero_grad                            eval, train        of a root           step( .. )step   trace_step
-// `off` behind it, get, fwd: gradients off. `raise` behind get, fwd, bwd, )step: left by an exception.
-// A step is told as fetches/backwards/optimizer steps, with +n for n skipped, ! for failed, * for explicit.
+//   it L, end L        iterator of loader L made; its StopIteration
+//   get L              a batch of 8 samples (`unsized`: not known how many)
+//   fwd, fwd eval      root forward in training mode; in eval mode
+//   bwd, zero          backward; zero_grad
+//   opt A, skip        optimizer step; GradScaler skipped it. opt( A .. )opt A: with a closure
+//   eval, train        called on a root
+//   step( .. )step     trace_step
+// `off` behind it, get, fwd: gradients off. `raise` behind get, fwd, bwd, )step: left by an
+// exception. A step is told as fetches/backwards/optimizer steps, with +n for n skipped, ! for
+// failed, * for explicit.
 #include "recorder/step_clock.h"
 
 #include <gtest/gtest.h>
@@ -37,8 +41,8 @@ class Scenario {
   std::string steps() const {
     std::string text;
     for (const ClosedStep& s : steps_) {
-      text += (text.empty() ? "" : " ") + std::to_string(s.counts.fetches) + "/" + std::to_string(s.counts.backwards) +
-              "/" + std::to_string(s.counts.optimizer_steps);
+      text += (text.empty() ? "" : " ") + std::to_string(s.counts.fetches) + "/" +
+              std::to_string(s.counts.backwards) + "/" + std::to_string(s.counts.optimizer_steps);
       if (s.counts.skipped_steps > 0) text += "+" + std::to_string(s.counts.skipped_steps);
       if (s.flags & wire::kStepFailed) text += "!";
       if (s.flags & wire::kStepExplicit) text += "*";
@@ -49,13 +53,15 @@ class Scenario {
   std::string times() const {
     std::string text;
     for (const ClosedStep& s : steps_)
-      text += (text.empty() ? "" : " ") + std::to_string(s.begin_ns / 10) + "-" + std::to_string(s.end_ns / 10);
+      text += (text.empty() ? "" : " ") + std::to_string(s.begin_ns / 10) + "-" +
+              std::to_string(s.end_ns / 10);
     return text;
   }
   std::string validations() const {
     std::string text;
     for (const auto& [begin, end] : validations_)
-      text += (text.empty() ? "" : " ") + std::to_string(begin / 10) + "-" + std::to_string(end / 10);
+      text +=
+          (text.empty() ? "" : " ") + std::to_string(begin / 10) + "-" + std::to_string(end / 10);
     return text;
   }
   const std::vector<ClosedStep>& closed() const { return steps_; }
@@ -69,33 +75,56 @@ class Scenario {
   void one(const std::string& verb, const std::vector<std::string>& rest) {
     now_ += 10;
     const std::string first = rest.empty() ? "" : rest[0];
-    const auto has = [&](const char* word) { return std::find(rest.begin(), rest.end(), word) != rest.end(); };
-    if (verb == "it") clock_.iter_begin(id(first), !has("off"), now_), clock_.iter_end();
+    const auto has = [&](const char* word) {
+      return std::find(rest.begin(), rest.end(), word) != rest.end();
+    };
+    if (verb == "it")
+      clock_.iter_begin(id(first), !has("off"), now_), clock_.iter_end();
     else if (verb == "get" || verb == "end") {
       fetch_begin(first, has("off"));
-      const FetchEnd how = verb == "end" ? FetchEnd::kExhausted : has("raise") ? FetchEnd::kRaised : FetchEnd::kBatch;
+      const FetchEnd how = verb == "end"  ? FetchEnd::kExhausted
+                           : has("raise") ? FetchEnd::kRaised
+                                          : FetchEnd::kBatch;
       clock_.fetch_end(how, has("unsized") ? wire::kUnmeasured : 8, now_ + 5);
-    } else if (verb == "get(") fetch_begin(first, has("off"));
-    else if (verb == ")get") clock_.fetch_end(FetchEnd::kBatch, 8, now_);
+    } else if (verb == "get(")
+      fetch_begin(first, has("off"));
+    else if (verb == ")get")
+      clock_.fetch_end(FetchEnd::kBatch, 8, now_);
     else if (verb == "fwd") {
       clock_.forward_begin(!has("off"), !has("eval") && !has("off"), now_);
       clock_.forward_end(has("raise"), now_ + 5);
-    } else if (verb == "fwd(") clock_.forward_begin(true, true, now_);
-    else if (verb == ")fwd") clock_.forward_end(has("raise"), now_);
-    else if (verb == "bwd") clock_.backward_begin(now_), clock_.backward_end(has("raise"), now_ + 5);
-    else if (verb == "bwd(") clock_.backward_begin(now_);
-    else if (verb == ")bwd") clock_.backward_end(has("raise"), now_);
-    else if (verb == "opt") clock_.optimizer_begin(id(first), now_), clock_.optimizer_end(id(first), now_ + 5);
-    else if (verb == "opt(") clock_.optimizer_begin(id(first), now_);
-    else if (verb == ")opt") clock_.optimizer_end(id(first), now_);
-    else if (verb == "skip") clock_.optimizer_skipped(now_);
-    else if (verb == "zero") clock_.zero_grad(now_);
-    else if (verb == "eval") clock_.eval_called(now_);
-    else if (verb == "train") clock_.train_called(now_);
-    else if (verb == "step(") clock_.enter_step(now_);
-    else if (verb == ")step") clock_.exit_step(has("raise"), now_);
-    else if (verb == "wait") now_ += 10'000'000;
-    else ADD_FAILURE() << "no such event: " << verb;
+    } else if (verb == "fwd(")
+      clock_.forward_begin(true, true, now_);
+    else if (verb == ")fwd")
+      clock_.forward_end(has("raise"), now_);
+    else if (verb == "bwd")
+      clock_.backward_begin(now_), clock_.backward_end(has("raise"), now_ + 5);
+    else if (verb == "bwd(")
+      clock_.backward_begin(now_);
+    else if (verb == ")bwd")
+      clock_.backward_end(has("raise"), now_);
+    else if (verb == "opt")
+      clock_.optimizer_begin(id(first), now_), clock_.optimizer_end(id(first), now_ + 5);
+    else if (verb == "opt(")
+      clock_.optimizer_begin(id(first), now_);
+    else if (verb == ")opt")
+      clock_.optimizer_end(id(first), now_);
+    else if (verb == "skip")
+      clock_.optimizer_skipped(now_);
+    else if (verb == "zero")
+      clock_.zero_grad(now_);
+    else if (verb == "eval")
+      clock_.eval_called(now_);
+    else if (verb == "train")
+      clock_.train_called(now_);
+    else if (verb == "step(")
+      clock_.enter_step(now_);
+    else if (verb == ")step")
+      clock_.exit_step(has("raise"), now_);
+    else if (verb == "wait")
+      now_ += 10'000'000;
+    else
+      ADD_FAILURE() << "no such event: " << verb;
     take();
   }
 
@@ -137,7 +166,9 @@ std::string repeat(int n, const std::string& text) {
   for (int i = 0; i < n; ++i) all += text + ";";
   return all;
 }
-std::string epoch(int batches) { return "it L;" + repeat(batches, "get L; zero; fwd; bwd; opt A") + "end L;"; }
+std::string epoch(int batches) {
+  return "it L;" + repeat(batches, "get L; zero; fwd; bwd; opt A") + "end L;";
+}
 
 // --- the plain loop
 
@@ -150,7 +181,8 @@ TEST(StepClock, PlainLoopClosesAtTheNextFetchAndAtTheExhaustingOne) {
 }
 
 TEST(StepClock, EpochsDoNotAddOrLoseSteps) {
-  EXPECT_EQ(Scenario(epoch(3) + epoch(2) + epoch(1)).steps(), "1/1/1 1/1/1 1/1/1 1/1/1 1/1/1 1/1/1");
+  EXPECT_EQ(Scenario(epoch(3) + epoch(2) + epoch(1)).steps(),
+            "1/1/1 1/1/1 1/1/1 1/1/1 1/1/1 1/1/1");
 }
 
 TEST(StepClock, WhatFollowsTheLastBatchIsInTheNextEpochsFirstStep) {
@@ -159,7 +191,8 @@ TEST(StepClock, WhatFollowsTheLastBatchIsInTheNextEpochsFirstStep) {
 }
 
 TEST(StepClock, EpochLeftByBreakClosesAtTheNextFetch) {
-  EXPECT_EQ(Scenario("it L; get L; fwd; bwd; opt A; it L; get L; fwd; bwd; opt A; end L").steps(), "1/1/1 1/1/1");
+  EXPECT_EQ(Scenario("it L; get L; fwd; bwd; opt A; it L; get L; fwd; bwd; opt A; end L").steps(),
+            "1/1/1 1/1/1");
 }
 
 TEST(StepClock, RestWithoutOptimizerStepIsNoStep) {
@@ -167,7 +200,9 @@ TEST(StepClock, RestWithoutOptimizerStepIsNoStep) {
 }
 
 TEST(StepClock, SamplesAddUpOverMicroStepsAndAreUnmeasuredWhenOneIs) {
-  Scenario s("get L; fwd; bwd; get L; fwd; bwd; opt A; get L; fwd; bwd; get L unsized; fwd; bwd; opt A; end L");
+  Scenario s(
+      "get L; fwd; bwd; get L; fwd; bwd; opt A; get L; fwd; bwd; get L unsized; fwd; bwd; opt A; "
+      "end L");
   EXPECT_EQ(s.closed()[0].samples, 16u);
   EXPECT_EQ(s.closed()[1].samples, wire::kUnmeasured);
 }
@@ -175,10 +210,15 @@ TEST(StepClock, SamplesAddUpOverMicroStepsAndAreUnmeasuredWhenOneIs) {
 // --- several of something in one iteration
 
 TEST(StepClock, GradientAccumulation) {
-  EXPECT_EQ(Scenario(repeat(2, "get L; fwd; bwd; get L; fwd; bwd; get L; fwd; bwd; get L; fwd; bwd; opt A")).play("end L").steps(),
-            "4/4/1 4/4/1");
+  EXPECT_EQ(
+      Scenario(
+          repeat(2, "get L; fwd; bwd; get L; fwd; bwd; get L; fwd; bwd; get L; fwd; bwd; opt A"))
+          .play("end L")
+          .steps(),
+      "4/4/1 4/4/1");
   // More micro-steps than boundaries are noted for loops whose optimizer is not seen.
-  EXPECT_EQ(Scenario("zero;" + repeat(12, "get L; fwd; bwd") + "opt A;" + repeat(12, "get L; fwd; bwd") + "opt A; end L")
+  EXPECT_EQ(Scenario("zero;" + repeat(12, "get L; fwd; bwd") + "opt A;" +
+                     repeat(12, "get L; fwd; bwd") + "opt A; end L")
                 .steps(),
             "12/12/1 12/12/1");
 }
@@ -198,8 +238,9 @@ TEST(StepClock, SeveralBackwardsOfOneForward) {
 }
 
 TEST(StepClock, NestedOptimizersCountOnce) {
-  EXPECT_EQ(Scenario("get L; fwd; bwd; opt( A; opt( A; )opt A; )opt A; end L").steps(), "1/1/1");       // super().step()
-  EXPECT_EQ(Scenario("get L; opt( S; fwd; bwd; opt B; )opt S; end L").steps(), "1/1/1");                 // SAM
+  EXPECT_EQ(Scenario("get L; fwd; bwd; opt( A; opt( A; )opt A; )opt A; end L").steps(),
+            "1/1/1");  // super().step()
+  EXPECT_EQ(Scenario("get L; opt( S; fwd; bwd; opt B; )opt S; end L").steps(), "1/1/1");  // SAM
 }
 
 TEST(StepClock, TwoLoadersZippedBothFeedTraining) {
@@ -216,7 +257,23 @@ TEST(StepClock, LoaderInsideALoaderIsPartOfTheOuterFetch) {
 }
 
 TEST(StepClock, CheckpointingsForwardInsideBackwardIsNoForward) {
-  EXPECT_EQ(Scenario(repeat(2, "get L; fwd; bwd(; fwd; fwd; )bwd; opt A") + "end L").steps(), "1/1/1 1/1/1");
+  EXPECT_EQ(Scenario(repeat(2, "get L; fwd; bwd(; fwd; fwd; )bwd; opt A") + "end L").steps(),
+            "1/1/1 1/1/1");
+}
+
+TEST(StepClock, ForwardInsideBackwardDoesNotEndTheForwardAroundIt) {  // manual optimization
+  StepClock clock;
+  EXPECT_TRUE(clock.forward_begin(true, true, 10));
+  EXPECT_TRUE(clock.backward_begin(20));
+  EXPECT_FALSE(clock.forward_begin(true, true, 30));
+  EXPECT_FALSE(clock.forward_end(false, 40));
+  EXPECT_TRUE(clock.backward_end(false, 50));
+  EXPECT_TRUE(clock.forward_end(false, 60));
+}
+
+TEST(StepClock, SecondBackwardOfAForwardIsNoStepOfItsOwnWithoutFetches) {
+  EXPECT_EQ(Scenario(repeat(3, "fwd; bwd; opt A; zero; bwd; opt B") + "fwd").steps(),
+            "0/2/2 0/2/2 0/2/2");
 }
 
 TEST(StepClock, NestedBackwardCountsOnce) {
@@ -224,29 +281,36 @@ TEST(StepClock, NestedBackwardCountsOnce) {
 }
 
 TEST(StepClock, LightningRunsItsClosureInsideTheOptimizer) {
-  EXPECT_EQ(Scenario(repeat(3, "get L; opt( A; fwd(; fwd; )fwd; bwd; )opt A") + "end L").steps(), "1/1/1 1/1/1 1/1/1");
+  EXPECT_EQ(Scenario(repeat(3, "get L; opt( A; fwd(; fwd; )fwd; bwd; )opt A") + "end L").steps(),
+            "1/1/1 1/1/1 1/1/1");
 }
 
 TEST(StepClock, ClosureThatRunsForwardSeveralTimes) {
-  EXPECT_EQ(Scenario(repeat(2, "get L; opt( A; zero; fwd; bwd; zero; fwd; bwd; )opt A") + "end L").steps(), "1/2/1 1/2/1");
+  EXPECT_EQ(Scenario(repeat(2, "get L; opt( A; zero; fwd; bwd; zero; fwd; bwd; )opt A") + "end L")
+                .steps(),
+            "1/2/1 1/2/1");
 }
 
 TEST(StepClock, PrefetchingLoopShiftsBoundariesNotCounts) {
-  Scenario s("it L; get L; get L;" + repeat(3, "fwd; bwd; opt A; get L") + "fwd; bwd; opt A; end L; fwd; bwd; opt A;" +
-             "it L; get L");
+  Scenario s("it L; get L; get L;" + repeat(3, "fwd; bwd; opt A; get L") +
+             "fwd; bwd; opt A; end L; fwd; bwd; opt A;" + "it L; get L");
   EXPECT_EQ(s.closed().size(), 5u);
   for (const ClosedStep& step : s.closed()) EXPECT_EQ(step.counts.optimizer_steps, 1);
 }
 
 TEST(StepClock, PrefetchingTrainerWithEvaluationsAndLateTrainCall) {
-  // As a transformers Trainer with accelerate does it: fetches one batch ahead, calls train() in each step.
+  // As a transformers Trainer with accelerate does it: fetches one batch ahead, calls train() in
+  // each step.
   const auto train_epoch = [](int batches, const std::string& evaluation) {
     std::string text = "it L; get L;";
-    for (int i = 1; i < batches; ++i) text += "get L; train; fwd; bwd; opt A; zero;" + (i == 2 ? evaluation : "");
+    for (int i = 1; i < batches; ++i)
+      text += "get L; train; fwd; bwd; opt A; zero;" + (i == 2 ? evaluation : "");
     return text + "end L; train; fwd; bwd; opt A; zero;";
   };
-  const std::string evaluation = "eval; it V; get V; get V; fwd off; get V; fwd off; end V; fwd off;";
-  Scenario s(train_epoch(5, evaluation) + evaluation + train_epoch(5, evaluation) + evaluation + "it L; get L; train; fwd; bwd");
+  const std::string evaluation =
+      "eval; it V; get V; get V; fwd off; get V; fwd off; end V; fwd off;";
+  Scenario s(train_epoch(5, evaluation) + evaluation + train_epoch(5, evaluation) + evaluation +
+             "it L; get L; train; fwd; bwd");
   ASSERT_EQ(s.closed().size(), 10u);
   uint64_t samples = 0;
   for (const ClosedStep& step : s.closed()) {
@@ -260,7 +324,8 @@ TEST(StepClock, PrefetchingTrainerWithEvaluationsAndLateTrainCall) {
 }
 
 TEST(StepClock, LightningWithSanityCheckAndValidationEachEpoch) {
-  const std::string validation = "eval; it V off; get V off; fwd off; get V off; fwd off; end V off;";
+  const std::string validation =
+      "eval; it V off; get V off; fwd off; get V off; fwd off; end V off;";
   const std::string fit = "it L;" + repeat(4, "get L; opt( A; fwd; zero; bwd; )opt A") + "end L;";
   Scenario s(validation + repeat(3, fit + validation));
   EXPECT_EQ(s.closed().size(), 12u);
@@ -270,11 +335,14 @@ TEST(StepClock, LightningWithSanityCheckAndValidationEachEpoch) {
 // --- skipped and failed
 
 TEST(StepClock, SkippedOptimizerStepEndsTheStepToo) {
-  EXPECT_EQ(Scenario("get L; fwd; bwd; skip; get L; fwd; bwd; opt A; end L").steps(), "1/1/0+1 1/1/1");
+  EXPECT_EQ(Scenario("get L; fwd; bwd; skip; get L; fwd; bwd; opt A; end L").steps(),
+            "1/1/0+1 1/1/1");
 }
 
 TEST(StepClock, ExceptionCaughtWithContinueIsAFailedStep) {
-  EXPECT_EQ(Scenario("get L; fwd raise; get L; fwd; bwd; opt A; get L; fwd; bwd raise; get L; fwd; bwd; opt A; end L").steps(),
+  EXPECT_EQ(Scenario("get L; fwd raise; get L; fwd; bwd; opt A; get L; fwd; bwd raise; get L; fwd; "
+                     "bwd; opt A; end L")
+                .steps(),
             "1/0/0! 1/1/1 1/1/0! 1/1/1");
 }
 
@@ -285,16 +353,20 @@ TEST(StepClock, ExceptionInTheOptimizerHasNoEndAndIsAFailedStep) {
 }
 
 TEST(StepClock, ExceptionInAClosureIsAFailedStep) {
-  EXPECT_EQ(Scenario("get L; opt( A; fwd raise; get L; opt( A; fwd; bwd; )opt A; end L").steps(), "1/0/0! 1/1/1");
+  EXPECT_EQ(Scenario("get L; opt( A; fwd raise; get L; opt( A; fwd; bwd; )opt A; end L").steps(),
+            "1/0/0! 1/1/1");
 }
 
 TEST(StepClock, FirstOfTwoOptimizersRaised) {
-  EXPECT_EQ(Scenario("get L; fwd; bwd; opt( D; fwd; bwd; opt G; get L; fwd; bwd; opt D; fwd; bwd; opt G; end L").steps(),
+  EXPECT_EQ(Scenario("get L; fwd; bwd; opt( D; fwd; bwd; opt G; get L; fwd; bwd; opt D; fwd; bwd; "
+                     "opt G; end L")
+                .steps(),
             "1/2/0! 1/2/2");
 }
 
 TEST(StepClock, FetchThatRaisesIsNoFailure) {
-  EXPECT_EQ(Scenario("get L; fwd; bwd; opt A; get L raise; get L; fwd; bwd; opt A; end L").steps(), "1/1/1 1/1/1");
+  EXPECT_EQ(Scenario("get L; fwd; bwd; opt A; get L raise; get L; fwd; bwd; opt A; end L").steps(),
+            "1/1/1 1/1/1");
 }
 
 TEST(StepClock, OptimizerThatRaisedIsForgottenAtItsNextStepInALoopWithoutFetches) {
@@ -304,7 +376,8 @@ TEST(StepClock, OptimizerThatRaisedIsForgottenAtItsNextStepInALoopWithoutFetches
 }
 
 TEST(StepClock, ExceptionWithoutAnyFetchClosesAtTheNextForward) {
-  EXPECT_EQ(Scenario("fwd; bwd; opt A; fwd raise; fwd; bwd; opt A; fwd").steps(), "0/1/1 0/0/0! 0/1/1");
+  EXPECT_EQ(Scenario("fwd; bwd; opt A; fwd raise; fwd; bwd; opt A; fwd").steps(),
+            "0/1/1 0/0/0! 0/1/1");
 }
 
 // --- loops without a loader
@@ -324,9 +397,11 @@ TEST(StepClock, WithoutFetchesAClosuresStepEndsAtTheOptimizersEntry) {
 TEST(StepClock, FunctionalLoopWithoutRootModulesEndsAtZeroGrad) {
   Scenario s(repeat(4, "zero; wait; bwd; opt A"));
   EXPECT_EQ(s.steps(), "0/1/1 0/1/1 0/1/1");
-  EXPECT_EQ(Scenario(repeat(4, "wait; zero; bwd; opt A")).steps(), "0/1/1 0/1/1 0/1/1");  // zero_grad late
+  EXPECT_EQ(Scenario(repeat(4, "wait; zero; bwd; opt A")).steps(),
+            "0/1/1 0/1/1 0/1/1");  // zero_grad late
   EXPECT_EQ(Scenario(repeat(4, "get L; bwd; opt A") + "end L").steps(), "1/1/1 1/1/1 1/1/1 1/1/1");
-  EXPECT_EQ(Scenario(repeat(4, "opt( A; zero; bwd; zero; bwd; )opt A")).steps(), "0/2/1 0/2/1 0/2/1");
+  EXPECT_EQ(Scenario(repeat(4, "opt( A; zero; bwd; zero; bwd; )opt A")).steps(),
+            "0/2/1 0/2/1 0/2/1");
 }
 
 TEST(StepClock, OneBatchUsedAgainAndAgainGivesEveryStep) {
@@ -336,6 +411,7 @@ TEST(StepClock, OneBatchUsedAgainAndAgainGivesEveryStep) {
     EXPECT_EQ(s.closed()[i].counts.backwards, 1) << i;
     EXPECT_EQ(s.closed()[i].counts.optimizer_steps, 1) << i;
     EXPECT_EQ(s.closed()[i].counts.fetches, i == 0 ? 1 : 0) << i;
+    EXPECT_EQ(s.closed()[i].samples, i == 0 ? 8 : wire::kUnmeasured) << i;
   }
 }
 
@@ -356,7 +432,8 @@ TEST(StepClock, LoopWhoseOptimizerIsNotSeenGivesEveryStep) {
 }
 
 TEST(StepClock, OptimizerSeenLateIsBelieved) {
-  Scenario s(repeat(3, "get L; fwd; bwd") + "opt A;" + repeat(20, "get L; fwd; bwd; opt A") + "end L");
+  Scenario s(repeat(3, "get L; fwd; bwd") + "opt A;" + repeat(20, "get L; fwd; bwd; opt A") +
+             "end L");
   EXPECT_EQ(s.closed().size(), 21u);
   EXPECT_EQ(s.closed()[0].counts.backwards, 3);
 }
@@ -370,7 +447,9 @@ TEST(StepClock, PeekBeforeTrainingIsNotInTheFirstStep) {
 }
 
 TEST(StepClock, PeekIntoAnotherLoaderAddsNoStepAndNoBatch) {
-  Scenario s(epoch(3) + "it L; get L; fwd; bwd; opt A; it V; get V; get L; fwd; bwd; opt A; get L; fwd; bwd; opt A; end L");
+  Scenario s(epoch(3) +
+             "it L; get L; fwd; bwd; opt A; it V; get V; get L; fwd; bwd; opt A; get L; fwd; bwd; "
+             "opt A; end L");
   EXPECT_EQ(s.steps(), "1/1/1 1/1/1 1/1/1 1/1/1 1/1/1 1/1/1");
 }
 
@@ -412,8 +491,21 @@ TEST(StepClock, ValidationWithNeitherIsForgottenAsTraining) {
   EXPECT_EQ(s.steps(), "1/1/1 1/1/1 1/1/1 1/1/1 1/1/1");
 }
 
+TEST(StepClock, UnknownLoaderIsForgottenAtItsThirdFetchWithoutBackward) {
+  Scenario s(epoch(2) + repeat(4, "get V; fwd") + "get L; fwd; bwd; opt A; get V; get L");
+  EXPECT_EQ(s.kinds, "TTTTTnnTnT");
+  EXPECT_EQ(s.steps(), "1/1/1 1/1/1 1/1/1");
+}
+
+TEST(StepClock, ForgottenLoaderFetchedAfterEachStepStaysForgotten) {
+  Scenario s(epoch(2) + "it V; get V; fwd; get V; fwd; end V;" +
+             repeat(5, "get L; fwd; bwd; opt A; get V; fwd") + "end L");
+  EXPECT_EQ(s.steps(), "1/1/1 1/1/1 1/1/1 1/1/1 1/1/1 1/1/1 1/1/1");
+}
+
 TEST(StepClock, ValidationInMidEpochAddsNoStep) {
-  Scenario s(repeat(2, "get L; fwd; bwd; opt A") + "eval; get V; fwd off; end V; train; get L; fwd; bwd; opt A; end L");
+  Scenario s(repeat(2, "get L; fwd; bwd; opt A") +
+             "eval; get V; fwd off; end V; train; get L; fwd; bwd; opt A; end L");
   EXPECT_EQ(s.steps(), "1/1/1 1/1/1 1/1/1");
   EXPECT_EQ(s.times(), "1-5 5-14 14-18");  // it belongs to the step that it follows
   EXPECT_EQ(s.validations(), "9-13");
@@ -426,21 +518,25 @@ TEST(StepClock, ModeRestoredByAssignment) {  // Lightning
 }
 
 TEST(StepClock, TrainCalledAfterTheFetch) {  // Trainer calls train() in each training step
-  Scenario s(repeat(2, "get L; train; fwd; bwd; opt A") + "eval; get V; fwd off; end V; get L; train; fwd; bwd; opt A; end L");
+  Scenario s(repeat(2, "get L; train; fwd; bwd; opt A") +
+             "eval; get V; fwd off; end V; get L; train; fwd; bwd; opt A; end L");
   EXPECT_EQ(s.steps(), "1/1/1 1/1/1 1/1/1");
   EXPECT_EQ(s.validations(), "11-15");
   EXPECT_EQ(s.times(), "1-6 6-15 15-20");
 }
 
 TEST(StepClock, ValidationBeforeTraining) {
-  Scenario s("eval; it V; get V; fwd off; get V; fwd off; train; it L; get L; fwd; bwd; opt A; end L");
+  Scenario s(
+      "eval; it V; get V; fwd off; get V; fwd off; train; it L; get L; fwd; bwd; opt A; end L");
   EXPECT_EQ(s.steps(), "1/1/1");
   EXPECT_EQ(s.times(), "9-13");
   EXPECT_EQ(s.validations(), "1-7");
 }
 
 TEST(StepClock, ValidationBeforeTrainingWithoutTrainCall) {
-  Scenario s("eval; get V; fwd off; get V; fwd off; get L; fwd; bwd; opt A; get L; fwd; bwd; opt A; end L");
+  Scenario s(
+      "eval; get V; fwd off; get V; fwd off; get L; fwd; bwd; opt A; get L; fwd; bwd; opt A; end "
+      "L");
   EXPECT_EQ(s.steps(), "1/1/1 1/1/1");
   EXPECT_EQ(s.times(), "6-10 10-14");
   EXPECT_EQ(s.validations(), "1-6");
@@ -488,7 +584,8 @@ TEST(StepClock, CompiledValidationThatShowsNothingIsSeenByEvalAndTrain) {
 }
 
 TEST(StepClock, ExceptionInValidationFailsNoStep) {
-  EXPECT_EQ(Scenario(epoch(1) + "eval; get V; fwd off raise; train;" + epoch(1)).steps(), "1/1/1 1/1/1");
+  EXPECT_EQ(Scenario(epoch(1) + "eval; get V; fwd off raise; train;" + epoch(1)).steps(),
+            "1/1/1 1/1/1");
 }
 
 TEST(StepClock, ValidationInProgressIsGivenOutAtTheEnd) {
@@ -508,8 +605,10 @@ TEST(StepClock, TraceStepMakesTheSteps) {
 }
 
 TEST(StepClock, TraceStepUnderAccumulationIsOneStepABlock) {
-  EXPECT_EQ(Scenario(repeat(2, "get L; step(; fwd; bwd; )step; get L; step(; fwd; bwd; opt A; )step")).steps(),
-            "1/1/0* 1/1/1* 1/1/0* 1/1/1*");
+  EXPECT_EQ(
+      Scenario(repeat(2, "get L; step(; fwd; bwd; )step; get L; step(; fwd; bwd; opt A; )step"))
+          .steps(),
+      "1/1/0* 1/1/1* 1/1/0* 1/1/1*");
 }
 
 TEST(StepClock, TraceStepNestedIsIgnored) {
@@ -519,18 +618,22 @@ TEST(StepClock, TraceStepNestedIsIgnored) {
 }
 
 TEST(StepClock, TraceStepLeftByAnExceptionIsFailed) {
-  EXPECT_EQ(Scenario("step(; get L; fwd; )step raise; step(; get L; fwd raise; )step; step(; get L; fwd; bwd; opt A; )step")
+  EXPECT_EQ(Scenario("step(; get L; fwd; )step raise; step(; get L; fwd raise; )step; step(; get "
+                     "L; fwd; bwd; opt A; )step")
                 .steps(),
             "1/0/0!* 1/0/0!* 1/1/1*");
 }
 
 TEST(StepClock, TraceStepAfterAutomaticStepsTakesOver) {
-  EXPECT_EQ(Scenario(repeat(2, "get L; fwd; bwd; opt A") + "get L; step(; fwd; bwd; opt A; )step; get L; get L").steps(),
+  EXPECT_EQ(Scenario(repeat(2, "get L; fwd; bwd; opt A") +
+                     "get L; step(; fwd; bwd; opt A; )step; get L; get L")
+                .steps(),
             "1/1/1 1/1/1 1/1/1*");
 }
 
 TEST(StepClock, OptimizerThatRaisedInsideABlockDoesNotOutliveIt) {
-  EXPECT_EQ(Scenario("step(; fwd; bwd; opt( A; )step raise; step(; fwd; bwd; opt A; )step").steps(), "0/1/0!* 0/1/1*");
+  EXPECT_EQ(Scenario("step(; fwd; bwd; opt( A; )step raise; step(; fwd; bwd; opt A; )step").steps(),
+            "0/1/0!* 0/1/1*");
 }
 
 // --- whatever comes
@@ -540,11 +643,14 @@ TEST(StepClock, SurvivesAnyOrderOfEvents) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   const std::vector<std::string> events = {
-      "it L", "it V off", "get L", "get V", "get V off", "get W", "end L", "end V", "get L raise", "fwd", "fwd eval",
-      "fwd off", "fwd raise", "bwd", "bwd raise", "opt A", "opt B", "opt( A", ")opt A", "opt( B", ")opt B", "skip",
-      "zero", "eval", "train", "fwd(", ")fwd", "bwd(", ")bwd", "get( L", ")get", "step(", ")step", ")step raise"};
+      "it L",      "it V off",    "get L", "get V",    "get V off", "get W",      "end L",
+      "end V",     "get L raise", "fwd",   "fwd eval", "fwd off",   "fwd raise",  "bwd",
+      "bwd raise", "opt A",       "opt B", "opt( A",   ")opt A",    "opt( B",     ")opt B",
+      "skip",      "zero",        "eval",  "train",    "fwd(",      ")fwd",       "bwd(",
+      ")bwd",      "get( L",      ")get",  "step(",    ")step",     ")step raise"};
   for (int run = 0; run < 200; ++run) {
-    const size_t known = run % 2 == 0 ? events.size() : events.size() - 3;  // half of them without trace_step
+    // half of them without trace_step
+    const size_t known = run % 2 == 0 ? events.size() : events.size() - 3;
     Scenario s("");
     for (int i = 0; i < 300; ++i) s.play(events[random() % known]);
   }
@@ -554,7 +660,8 @@ TEST(StepClock, ManyLoadersPassThroughTheTable) {
   std::string text;
   for (int e = 0; e < 100; ++e) {
     const std::string loader = "L" + std::to_string(e);
-    text += "it " + loader + ";" + repeat(3, "get " + loader + "; fwd; bwd; opt A") + "end " + loader + ";";
+    text += "it " + loader + ";" + repeat(3, "get " + loader + "; fwd; bwd; opt A") + "end " +
+            loader + ";";
   }
   EXPECT_EQ(Scenario(text).closed().size(), 300u);
 }

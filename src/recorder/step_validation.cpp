@@ -6,7 +6,8 @@
 namespace stepscope::recorder {
 namespace {
 
-// eval() and train() with nothing seen in between: an evaluation that calls no root (compiled), unless it is this short.
+// eval() and train() with nothing seen in between: an evaluation that calls no root (compiled),
+// unless it is this short.
 constexpr int64_t kQuietValidationNs = 1'000'000;
 
 }  // namespace
@@ -22,7 +23,8 @@ void StepClock::begin_validation(int64_t t_ns, bool by_eval) {
     validation_.by_eval |= by_eval;
     return;
   }
-  // A validation without eval() shows only at its first forward: what was fetched for it belongs to it.
+  // A validation without eval() shows only at its first forward: what was fetched for it belongs to
+  // it.
   const bool fetched_before = !by_eval && not_training_since_ns_ != 0;
   const uint32_t number = validation_.number + 1;
   validation_ = Validation{};
@@ -65,7 +67,8 @@ bool StepClock::fetch_stays_validation(Loader& loader, int64_t t_ns) {
     return true;
   }
   const bool seen_here = loader.validation == v.number;
-  if (loader.state == LoaderState::kTraining || (loader.state == LoaderState::kUnknown && !seen_here)) {
+  if (loader.state == LoaderState::kTraining ||
+      (loader.state == LoaderState::kUnknown && !seen_here)) {
     end_validation(start_of(loader, t_ns));
     return false;
   }
@@ -75,8 +78,8 @@ bool StepClock::fetch_stays_validation(Loader& loader, int64_t t_ns) {
   return true;
 }
 
-// After eval() a fetch of a loader that is known to train may still be an evaluation on training data; what follows
-// decides. Of several such fetches the first counts.
+// After eval() a fetch of a loader that is known to train may still be an evaluation on training
+// data; what follows decides. Of several such fetches the first counts.
 void StepClock::set_candidate(Loader& loader, int64_t t_ns) {
   Validation& v = validation_;
   v.pending_forward_ns = 0;
@@ -92,7 +95,10 @@ void StepClock::set_candidate(Loader& loader, int64_t t_ns) {
     v.candidate = {};
     return;
   }
-  v.candidate = {.loader = loader.id, .end_ns = start_of(loader, t_ns), .fetch_ns = t_ns, .known_training = known};
+  v.candidate = {.loader = loader.id,
+                 .end_ns = start_of(loader, t_ns),
+                 .fetch_ns = t_ns,
+                 .known_training = known};
   fetch_is_candidate_ = true;
 }
 
@@ -110,21 +116,27 @@ void StepClock::forward_without_gradients(int64_t t_ns) {
 void StepClock::resolve_validation(Evidence evidence, int64_t t_ns) {
   const Candidate candidate = validation_.candidate;
   const int64_t pending_ns = evidence == Evidence::kBackward ? validation_.pending_forward_ns : 0;
-  const bool adopted = candidate.fetch_ns != 0 &&
-                       (candidate.known_training || (evidence != Evidence::kTrainCalled && !candidate.exhausted));
+  const bool adopted =
+      candidate.fetch_ns != 0 &&
+      (candidate.known_training || (evidence != Evidence::kTrainCalled && !candidate.exhausted));
   if (validation_.perhaps_teacher) {
     if (evidence != Evidence::kTrainCalled) {
-      validation_.on = false;  // fetch, a forward without gradients, then training: it was a teacher
+      // fetch, a forward without gradients, then training: it was a teacher
+      validation_.on = false;
       not_training_since_ns_ = 0;
       return;
     }
     loaders_.absorb(validation_.number);
   }
   const bool quiet = validation_.first_activity_ns == 0;
-  if (adopted) end_validation(candidate.end_ns);
-  else if (pending_ns != 0) end_validation(pending_ns);
-  else end_validation(t_ns);
-  if (evidence == Evidence::kTrainCalled && quiet && !adopted && t_ns - validation_.begin_ns >= kQuietValidationNs) {
+  if (adopted)
+    end_validation(candidate.end_ns);
+  else if (pending_ns != 0)
+    end_validation(pending_ns);
+  else
+    end_validation(t_ns);
+  if (evidence == Evidence::kTrainCalled && quiet && !adopted &&
+      t_ns - validation_.begin_ns >= kQuietValidationNs) {
     decided_.any = decided_.validation_ended = true;
     decided_.validation_begin_ns = validation_.begin_ns;
     decided_.validation_end_ns = t_ns;
@@ -153,14 +165,16 @@ void StepClock::adopt(const Candidate& candidate) {
   training_fetch(loader, candidate.fetch_ns);
   loaders_.fetched(loader);
   if (candidate.batches > 0)
-    LoaderMemory::add_batch(loader, candidate.batches, candidate.samples, candidate.samples_unknown);
+    LoaderMemory::add_batch(loader, candidate.batches, candidate.samples,
+                            candidate.samples_unknown);
   batch_since_optimizer_ |= candidate.batches > 0 && loader.state == LoaderState::kTraining;
   if (candidate.exhausted) loaders_.exhausted(loader);
   not_training_since_ns_ = 0;
 }
 
 void StepClock::finish(int64_t t_ns) {
-  if (validation_.on) end_validation(std::min(t_ns, std::max(validation_.last_activity_ns, validation_.begin_ns)));
+  if (validation_.on)
+    end_validation(std::min(t_ns, std::max(validation_.last_activity_ns, validation_.begin_ns)));
 }
 
 }  // namespace stepscope::recorder

@@ -56,7 +56,8 @@ struct IdentityBytes {
 #define STEPSCOPE_FIELD(type, field) get<type>(offsetof(wire::Identity, field))
 #define STEPSCOPE_TEXT(field) text(offsetof(wire::Identity, field), sizeof(wire::Identity::field))
 
-// Reads of the file before this come before reads after it. ThreadSanitizer knows neither fences nor pread.
+// Reads of the file before this come before reads after it. ThreadSanitizer knows neither fences
+// nor pread.
 void order_reads() {
 #ifndef __SANITIZE_THREAD__
   std::atomic_thread_fence(std::memory_order_acquire);
@@ -64,7 +65,8 @@ void order_reads() {
 }
 
 bool known_phase(uint8_t phase) {
-  return phase < kPhaseCount || (phase >= kFirstUserPhase && phase < kFirstUserPhase + kMaxUserPhases);
+  return phase < kPhaseCount ||
+         (phase >= kFirstUserPhase && phase < kFirstUserPhase + kMaxUserPhases);
 }
 
 // Whether the recorder could have written it; unknown flags are taken off.
@@ -95,9 +97,16 @@ bool plausible(RecordValue& r) {
 }
 
 RecordValue copy_of(const RecordBytes& bytes, uint64_t index) {
-  return {.index = index, .t0_ns = bytes.t0_ns, .t1_ns = bytes.t1_ns, .step = bytes.step,
-          .kind = static_cast<wire::RecordKind>(bytes.kind), .phase = bytes.phase, .flags = bytes.flags,
-          .device = bytes.device, .a = bytes.a, .b = bytes.b};
+  return {.index = index,
+          .t0_ns = bytes.t0_ns,
+          .t1_ns = bytes.t1_ns,
+          .step = bytes.step,
+          .kind = static_cast<wire::RecordKind>(bytes.kind),
+          .phase = bytes.phase,
+          .flags = bytes.flags,
+          .device = bytes.device,
+          .a = bytes.a,
+          .b = bytes.b};
 }
 
 Error refused(const std::string& name, const std::string& why) {
@@ -121,8 +130,10 @@ Result<Reader> Reader::from_fd(int fd, const std::string& name) {
   if (st.st_size > kMaxSegmentBytes || wire::capacity_for(static_cast<size_t>(st.st_size)) == 0)
     return refused(name, "it has " + std::to_string(st.st_size) + " bytes");
   IdentityBytes id;
-  if (!reader.read_at(0, id.bytes.data(), id.bytes.size())) return refused(name, "its header cannot be read");
-  if (id.STEPSCOPE_FIELD(uint64_t, magic) != wire::kMagic) return refused(name, "it does not begin like a segment");
+  if (!reader.read_at(0, id.bytes.data(), id.bytes.size()))
+    return refused(name, "its header cannot be read");
+  if (id.STEPSCOPE_FIELD(uint64_t, magic) != wire::kMagic)
+    return refused(name, "it does not begin like a segment");
   if (const auto version = id.STEPSCOPE_FIELD(uint32_t, version); version != wire::kVersion)
     return refused(name, "version " + std::to_string(version) + ", this program reads version " +
                              std::to_string(wire::kVersion));
@@ -135,7 +146,8 @@ Result<Reader> Reader::from_fd(int fd, const std::string& name) {
   return reader;
 }
 
-Reader::Reader(Reader&& other) noexcept : fd_(std::exchange(other.fd_, -1)), capacity_(other.capacity_) {}
+Reader::Reader(Reader&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), capacity_(other.capacity_) {}
 
 Reader& Reader::operator=(Reader&& other) noexcept {
   std::swap(fd_, other.fd_);
@@ -151,7 +163,8 @@ bool Reader::read_at(size_t offset, void* to, size_t bytes) const {
   return pread(fd_, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
 }
 
-// A write that fails (cut file, full tmpfs) changes nothing for us: the writer then drops, and counts.
+// A write that fails (cut file, full tmpfs) changes nothing for us: the writer then drops, and
+// counts.
 void Reader::write_at(size_t offset, const void* from, size_t bytes) {
   [[maybe_unused]] const ssize_t written = pwrite(fd_, from, bytes, static_cast<off_t>(offset));
 }
@@ -171,9 +184,11 @@ IdentityValue Reader::identity() const {
   value.wall_ns = id.STEPSCOPE_FIELD(int64_t, wall_ns);
   value.pid = id.STEPSCOPE_FIELD(int32_t, pid);
   const auto role = id.STEPSCOPE_FIELD(uint8_t, role);
-  value.role = role <= static_cast<uint8_t>(wire::Role::kWorker) ? static_cast<wire::Role>(role) : wire::Role::kUnknown;
+  value.role = role <= static_cast<uint8_t>(wire::Role::kWorker) ? static_cast<wire::Role>(role)
+                                                                 : wire::Role::kUnknown;
   value.world_size = std::clamp(id.STEPSCOPE_FIELD(int32_t, world_size), 1, 1 << 24);
-  value.local_world_size = std::clamp(id.STEPSCOPE_FIELD(int32_t, local_world_size), 1, value.world_size);
+  value.local_world_size =
+      std::clamp(id.STEPSCOPE_FIELD(int32_t, local_world_size), 1, value.world_size);
   const auto below = [](int32_t v, int32_t end) { return v >= 0 && v < end ? v : -1; };
   value.rank = below(id.STEPSCOPE_FIELD(int32_t, rank), value.world_size);
   value.local_rank = below(id.STEPSCOPE_FIELD(int32_t, local_rank), value.world_size);
@@ -188,7 +203,8 @@ IdentityValue Reader::identity() const {
   return value;
 }
 
-// Read until it stands still, so that phase and since belong together; a writer that never rests gets the last look.
+// Read until it stands still, so that phase and since belong together; a writer that never rests
+// gets the last look.
 NowValue Reader::now() const {
   constexpr size_t kOffset = offsetof(wire::SegmentHead, now);
   struct Line {
@@ -222,20 +238,24 @@ uint64_t Reader::cost_calls() const {
 
 std::string Reader::name(uint8_t user_phase) const {
   std::string fallback = "phase-" + std::to_string(user_phase);
-  if (user_phase < kFirstUserPhase || user_phase >= kFirstUserPhase + kMaxUserPhases) return fallback;
+  if (user_phase < kFirstUserPhase || user_phase >= kFirstUserPhase + kMaxUserPhases)
+    return fallback;
   const size_t slot = user_phase - kFirstUserPhase;
   uint32_t count = 0;
   char bytes[wire::kNameBytes];
-  if (!read_at(offsetof(wire::SegmentHead, names), &count, sizeof(count)) || slot >= count) return fallback;
+  if (!read_at(offsetof(wire::SegmentHead, names), &count, sizeof(count)) || slot >= count)
+    return fallback;
   order_reads();
-  if (!read_at(offsetof(wire::SegmentHead, names) + offsetof(wire::NameTable, names) + slot * wire::kNameBytes, bytes,
-               sizeof(bytes)))
+  if (!read_at(offsetof(wire::SegmentHead, names) + offsetof(wire::NameTable, names) +
+                   slot * wire::kNameBytes,
+               bytes, sizeof(bytes)))
     return fallback;
   const std::string name = printable(std::string_view(bytes, strnlen(bytes, sizeof(bytes))));
   return name.empty() ? fallback : name;
 }
 
-// [begin, end) of the records that the ring can still hold. A tail that does not fit counts as unknown.
+// [begin, end) of the records that the ring can still hold. A tail that does not fit counts as
+// unknown.
 Reader::Window Reader::window() const {
   TailPair pair{};
   if (!read_at(kTail, &pair, sizeof(pair))) pair = {};
@@ -256,15 +276,19 @@ Reader::Drained Reader::drain(uint64_t from, std::span<RecordValue> out, bool wr
     const size_t offset = wire::kRingOffset + slot * sizeof(wire::Record);
     if (!read_at(offset, chunk.data(), want * sizeof(wire::Record))) break;
     size_t ready = 0;
-    while (ready < want && (writer_dead || chunk[ready].seq == done.next_index + ready + 1)) ++ready;
+    while (ready < want && (writer_dead || chunk[ready].seq == done.next_index + ready + 1))
+      ++ready;
     if (ready == 0) break;
-    // The first read told which records are published; only a read that begins after that is sure to have all of them.
+    // The first read told which records are published; only a read that begins after that is sure
+    // to have all of them.
     order_reads();
     if (!read_at(offset, chunk.data(), ready * sizeof(wire::Record))) break;
     for (size_t i = 0; i < ready; ++i, ++done.next_index) {
       RecordValue value = copy_of(chunk[i], done.next_index);
-      if (chunk[i].seq == done.next_index + 1 && plausible(value)) out[done.count++] = value;
-      else ++done.lost;
+      if (chunk[i].seq == done.next_index + 1 && plausible(value))
+        out[done.count++] = value;
+      else
+        ++done.lost;
     }
   }
   return done;
@@ -278,7 +302,8 @@ void Reader::release(uint64_t tail) {
 }
 
 void Reader::beat(int64_t mono_ns) {
-  write_at(offsetof(wire::SegmentHead, reader) + offsetof(wire::ReaderLine, heartbeat_ns), &mono_ns, sizeof(mono_ns));
+  write_at(offsetof(wire::SegmentHead, reader) + offsetof(wire::ReaderLine, heartbeat_ns), &mono_ns,
+           sizeof(mono_ns));
 }
 
 void Reader::control(wire::Control word) {

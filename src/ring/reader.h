@@ -1,11 +1,13 @@
-// Reads a segment that another process writes, or wrote before it died. Every byte is hostile: sizes, offsets,
-// numbers and strings are copied out once and checked against what the file really holds; nothing is believed twice.
+// Reads a segment that another process writes, or wrote before it died. Every byte is hostile:
+// sizes, offsets, numbers and strings are copied out once and checked against what the file really
+// holds; nothing is believed twice.
 //
 // Thread safety: one reader object, one thread; any number of writers at the same time.
-// Lifetime: holds the file open, never mapped: pread of a tmpfs file sees what its writers stored, and a file that
-// somebody cuts short, or that has holes in a full tmpfs, gives a short read here instead of SIGBUS. It may be
-// unlinked meanwhile.
-// Invariant: never loops on a number that the segment holds; memory is bounded by the caller's buffer.
+// Lifetime: holds the file open, never mapped: pread of a tmpfs file sees what its writers stored,
+// and a file that somebody cuts short, or that has holes in a full tmpfs, gives a short read here
+// instead of SIGBUS. It may be unlinked meanwhile.
+// Invariant: never loops on a number that the segment holds; memory is bounded by the caller's
+// buffer.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,8 @@
 
 namespace stepscope::ring {
 
-// A copy of a record, checked: kind known, t1 >= t0 for spans. `index` is its number from the ring's start.
+// A copy of a record, checked: kind known, t1 >= t0 for spans. `index` is its number from the
+// ring's start.
 struct RecordValue {
   uint64_t index;
   int64_t t0_ns, t1_ns;
@@ -36,7 +39,8 @@ struct IdentityValue {
   wire::Role role;
   int32_t rank, local_rank, world_size, local_world_size, node_rank, attempt;
   uint32_t facts;
-  std::string node, run_id, python_version, torch_version, executable;  // printable, cut at the field's end
+  std::string node, run_id, python_version, torch_version,
+      executable;  // printable, cut at the field's end
 };
 
 struct NowValue {
@@ -48,7 +52,8 @@ struct NowValue {
 class Reader {
  public:
   static Result<Reader> open(const std::string& path);
-  static Result<Reader> from_fd(int fd, const std::string& name);  // takes the descriptor; name is for messages
+  static Result<Reader> from_fd(
+      int fd, const std::string& name);  // takes the descriptor; name is for messages
   Reader(Reader&&) noexcept;
   Reader& operator=(Reader&&) noexcept;
   ~Reader();
@@ -63,10 +68,15 @@ class Reader {
   uint64_t cost_calls() const;
   std::string name(uint8_t user_phase) const;  // "phase-40" when the table does not have it
 
-  // Copies published records from `from` on (clamped into what the ring can still hold: not before tail), in order,
-  // at most out.size(). Stops at the first unfinished one, unless writer_dead: then holes are skipped.
-  // Returns how many were copied; next_index is where to go on; lost counts holes and impossible records skipped.
-  struct Drained { size_t count; uint64_t next_index; uint64_t lost; };
+  // Copies published records from `from` on (clamped into what the ring can still hold: not before
+  // tail), in order, at most out.size(). Stops at the first unfinished one, unless writer_dead:
+  // then holes are skipped. Returns how many were copied; next_index is where to go on; lost counts
+  // holes and impossible records skipped.
+  struct Drained {
+    size_t count;
+    uint64_t next_index;
+    uint64_t lost;
+  };
   Drained drain(uint64_t from, std::span<RecordValue> out, bool writer_dead) const;
 
   void release(uint64_t tail);  // records before it may be overwritten
@@ -74,7 +84,9 @@ class Reader {
   void control(wire::Control word);
 
  private:
-  struct Window { uint64_t begin, end; };
+  struct Window {
+    uint64_t begin, end;
+  };
   Reader(int fd, uint64_t capacity) : fd_(fd), capacity_(capacity) {}
   bool read_at(size_t offset, void* to, size_t bytes) const;
   void write_at(size_t offset, const void* from, size_t bytes);

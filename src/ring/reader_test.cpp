@@ -30,7 +30,12 @@ class Hostile : public ::testing::Test {
   }
   void fill(int records) {
     for (int i = 0; i < records; ++i)
-      writer_.write({.t0_ns = i, .t1_ns = i + 1, .step = 0, .kind = wire::RecordKind::kSpan, .phase = 0, .flags = 0});
+      writer_.write({.t0_ns = i,
+                     .t1_ns = i + 1,
+                     .step = 0,
+                     .kind = wire::RecordKind::kSpan,
+                     .phase = 0,
+                     .flags = 0});
   }
   wire::Record& record(uint64_t i) {
     return reinterpret_cast<wire::Record*>(reinterpret_cast<char*>(&writer_.head()) +
@@ -92,7 +97,8 @@ TEST_F(Hostile, FileCutShortAfterOpenGivesNothingAndNoSignal) {
   EXPECT_EQ(r.name(32), "phase-32");
   r.release(10);
   r.beat(1);
-  ASSERT_EQ(truncate(path_.c_str(), wire::kWorkerSegmentBytes), 0);  // gives our mapping its pages back
+  ASSERT_EQ(truncate(path_.c_str(), wire::kWorkerSegmentBytes),
+            0);  // gives our mapping its pages back
 }
 
 TEST_F(Hostile, HolesStopALivingSegmentAndAreSkippedInADeadOne) {
@@ -114,7 +120,8 @@ TEST_F(Hostile, HolesStopALivingSegmentAndAreSkippedInADeadOne) {
 TEST_F(Hostile, HeadThatCannotBeTrueEndsAtTheFirstRecordThatIsNot) {
   fill(10);
   Reader r = reader();
-  for (const uint64_t head : {~uint64_t{0}, uint64_t{1} << 63, writer_.capacity() * 1000, uint64_t{11}}) {
+  for (const uint64_t head :
+       {~uint64_t{0}, uint64_t{1} << 63, writer_.capacity() * 1000, uint64_t{11}}) {
     writer_.head().writer.head.store(head);
     const auto living = r.drain(0, out_, false);
     EXPECT_LE(living.count, 10u);

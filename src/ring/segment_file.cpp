@@ -23,7 +23,8 @@ namespace stepscope::ring {
 namespace {
 
 constexpr const char* kRoomHint =
-    "give the machine or container more shared memory (docker run --shm-size=1g), or raise the share: "
+    "give the machine or container more shared memory (docker run --shm-size=1g), or raise the "
+    "share: "
     "--set shm_share=0.2";
 
 std::string kilobytes(double bytes) {
@@ -32,7 +33,9 @@ std::string kilobytes(double bytes) {
   return text;
 }
 
-bool is_segment(const std::string& name) { return name.starts_with("seg-") || name.starts_with("tmp-seg-"); }
+bool is_segment(const std::string& name) {
+  return name.starts_with("seg-") || name.starts_with("tmp-seg-");
+}
 
 // Bytes that the segments directly in a folder take.
 uint64_t segment_bytes_in(const std::string& folder) {
@@ -50,7 +53,8 @@ uint64_t segment_bytes_of_user(const std::string& folder) {
   const std::string path = absolute_path(folder);
   const size_t cut = path.find_last_of('/');
   const std::string parent = path.substr(0, cut);
-  if (!parent.substr(parent.find_last_of('/') + 1).starts_with("stepscope-")) return segment_bytes_in(path);
+  if (!parent.substr(parent.find_last_of('/') + 1).starts_with("stepscope-"))
+    return segment_bytes_in(path);
   uint64_t sum = 0;
   for (const std::string& run : list_folder(parent)) sum += segment_bytes_in(parent + "/" + run);
   return sum;
@@ -62,16 +66,18 @@ SegmentFile::~SegmentFile() {
   if (file_) unlinkat(folder_.get(), temporary_name().c_str(), 0);
 }
 
-Result<SegmentFile> SegmentFile::allocate(const std::string& folder, const std::string& name, size_t bytes,
-                                          double shm_share) {
+Result<SegmentFile> SegmentFile::allocate(const std::string& folder, const std::string& name,
+                                          size_t bytes, double shm_share) {
   SegmentFile file(folder, name, bytes);
   file.folder_ = Fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!file.folder_)
-    return Error{"cannot use the segment folder " + folder + ": " + errno_text(), "check that /dev/shm is writable"};
+    return Error{"cannot use the segment folder " + folder + ": " + errno_text(),
+                 "check that /dev/shm is writable"};
   struct statfs fs;
   if (fstatfs(file.folder_.get(), &fs) != 0 || fs.f_type != TMPFS_MAGIC)
-    return Error{"the segment folder " + folder + " is not on a tmpfs; recordings never go to a disk",
-                 "mount a tmpfs on /dev/shm"};
+    return Error{
+        "the segment folder " + folder + " is not on a tmpfs; recordings never go to a disk",
+        "mount a tmpfs on /dev/shm"};
   if (auto room = file.check_room(bytes, shm_share); !room) return room.error();
   const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   file.file_ = Fd(openat(file.folder_.get(), file.temporary_name().c_str(), flags, 0600));
@@ -86,7 +92,8 @@ Status SegmentFile::reserve(double shm_share) {
   // Beyond this limit ftruncate does not fail but kills, with SIGXFSZ.
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes_)
-    return Error{"a segment of " + kilobytes(static_cast<double>(bytes_)) + " is larger than this process may write",
+    return Error{"a segment of " + kilobytes(static_cast<double>(bytes_)) +
+                     " is larger than this process may write",
                  "raise the limit: ulimit -f unlimited"};
   int error = ftruncate(file_.get(), static_cast<off_t>(bytes_)) == 0 ? 0 : errno;
   for (int attempt = 0; error == 0 && attempt < 100; ++attempt) {
@@ -95,10 +102,12 @@ Status SegmentFile::reserve(double shm_share) {
     error = 0;
   }
   if (error == ENOSPC)
-    return Error{"no room for a segment of " + kilobytes(static_cast<double>(bytes_)) + " in " + folder_path_,
+    return Error{"no room for a segment of " + kilobytes(static_cast<double>(bytes_)) + " in " +
+                     folder_path_,
                  kRoomHint};
   if (error != 0)
-    return Error{"cannot allocate a segment in " + folder_path_ + ": " + errno_text(error), kRoomHint};
+    return Error{"cannot allocate a segment in " + folder_path_ + ": " + errno_text(error),
+                 kRoomHint};
   return check_room(0, shm_share);  // again: others may have begun at the same moment
 }
 
@@ -114,23 +123,26 @@ Status SegmentFile::check_room(size_t pending_bytes, double shm_share) const {
   if (wanted <= shm_share * free) return ok();
   char share[32];
   std::snprintf(share, sizeof(share), "%g %%", shm_share * 100);
-  return Error{"no room for a segment of " + kilobytes(static_cast<double>(bytes_)) + " in " + folder_path_ +
-                   ": all segments would take " + kilobytes(wanted) + ", more than " + share + " of the " +
-                   kilobytes(free) + " free",
+  return Error{"no room for a segment of " + kilobytes(static_cast<double>(bytes_)) + " in " +
+                   folder_path_ + ": all segments would take " + kilobytes(wanted) +
+                   ", more than " + share + " of the " + kilobytes(free) + " free",
                kRoomHint};
 }
 
 Result<void*> SegmentFile::map() const {
-  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_.get(), 0);
+  void* memory =
+      mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_.get(), 0);
   if (memory == MAP_FAILED)
-    return Error{"cannot map a segment of " + kilobytes(static_cast<double>(bytes_)) + ": " + errno_text(),
-                 "check the address space limit: ulimit -v"};
+    return Error{
+        "cannot map a segment of " + kilobytes(static_cast<double>(bytes_)) + ": " + errno_text(),
+        "check the address space limit: ulimit -v"};
   return memory;
 }
 
 Status SegmentFile::give_name() {
   if (renameat(folder_.get(), temporary_name().c_str(), folder_.get(), name_.c_str()) != 0)
-    return Error{"cannot name the segment " + name_ + " in " + folder_path_ + ": " + errno_text(), ""};
+    return Error{"cannot name the segment " + name_ + " in " + folder_path_ + ": " + errno_text(),
+                 ""};
   file_.reset();
   return ok();
 }
@@ -149,7 +161,8 @@ uint64_t random_nonce() {
   uint64_t nonce = 0;
   if (getrandom(&nonce, sizeof(nonce), GRND_NONBLOCK) == sizeof(nonce)) return nonce;
   // Early in boot: the file is created exclusively, so an equal name is an error and not a mix-up.
-  return static_cast<uint64_t>(monotonic_ns()) * 0x9e3779b97f4a7c15 ^ static_cast<uint64_t>(getpid()) << 40;
+  return static_cast<uint64_t>(monotonic_ns()) * 0x9e3779b97f4a7c15 ^
+         static_cast<uint64_t>(getpid()) << 40;
 }
 
 }  // namespace stepscope::ring

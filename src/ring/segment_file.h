@@ -1,7 +1,9 @@
-// Makes the file of a segment: allocated before anybody stores into it (a store into a full tmpfs is SIGBUS), within
-// the share of shared memory that all segments of this user may take, and named only when it is complete.
+// Makes the file of a segment: allocated before anybody stores into it (a store into a full tmpfs
+// is SIGBUS), within the share of shared memory that all segments of this user may take, and named
+// only when it is complete.
 //
-// Thread safety: start-up only, one thread. Lifetime: removes its temporary file unless give_name() was called.
+// Thread safety: start-up only, one thread. Lifetime: removes its temporary file unless give_name()
+// was called.
 // Invariant: never on a disk; an error leaves nothing behind.
 #pragma once
 
@@ -15,8 +17,8 @@ namespace stepscope::ring {
 
 class SegmentFile {
  public:
-  static Result<SegmentFile> allocate(const std::string& folder, const std::string& name, size_t bytes,
-                                      double shm_share);
+  static Result<SegmentFile> allocate(const std::string& folder, const std::string& name,
+                                      size_t bytes, double shm_share);
   SegmentFile(SegmentFile&&) noexcept = default;
   SegmentFile& operator=(SegmentFile&&) = delete;
   ~SegmentFile();
@@ -25,7 +27,8 @@ class SegmentFile {
   Status give_name();
 
  private:
-  SegmentFile(const std::string& folder, std::string name, size_t bytes) : name_(std::move(name)), bytes_(bytes) {
+  SegmentFile(const std::string& folder, std::string name, size_t bytes)
+      : name_(std::move(name)), bytes_(bytes) {
     folder_path_ = folder;
   }
   Status reserve(double shm_share);

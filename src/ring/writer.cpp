@@ -20,7 +20,8 @@ void put(char (&field)[N], const std::string& text) {
   std::memcpy(field, text.data(), std::min(text.size(), N - 1));
 }
 
-void fill_identity(wire::Identity& id, size_t bytes, uint64_t nonce, const SegmentOptions& options) {
+void fill_identity(wire::Identity& id, size_t bytes, uint64_t nonce,
+                   const SegmentOptions& options) {
   id.version = wire::kVersion;
   id.record_bytes = sizeof(wire::Record);
   id.segment_bytes = bytes;
@@ -47,7 +48,8 @@ void fill_identity(wire::Identity& id, size_t bytes, uint64_t nonce, const Segme
   id.magic = wire::kMagic;
 }
 
-wire::SegmentHead* lay_out(void* memory, size_t bytes, uint64_t nonce, const SegmentOptions& options) {
+wire::SegmentHead* lay_out(void* memory, size_t bytes, uint64_t nonce,
+                           const SegmentOptions& options) {
   auto* head = new (memory) wire::SegmentHead{};
   head->reader.tail_check.store(~uint64_t{0}, std::memory_order_relaxed);
   fill_identity(head->identity, bytes, nonce, options);
@@ -77,7 +79,8 @@ Result<Writer> Writer::create(const SegmentOptions& options) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t bytes = (options.segment_bytes + page - 1) / page * page;
   const uint64_t nonce = random_nonce();
-  auto file = SegmentFile::allocate(options.folder, segment_file_name(getpid(), nonce), bytes, options.shm_share);
+  auto file = SegmentFile::allocate(options.folder, segment_file_name(getpid(), nonce), bytes,
+                                    options.shm_share);
   if (!file) return file.error();
   auto memory = file->map();
   if (!memory) return memory.error();
@@ -89,8 +92,9 @@ Result<Writer> Writer::create(const SegmentOptions& options) {
   return named.error();
 }
 
-// The agent writes tail and its complement; a pair that does not fit is a write under way, or nonsense. Acquire on
-// tail, release on known_tail: what the reader read from a slot happens before it is written again, by any thread.
+// The agent writes tail and its complement; a pair that does not fit is a write under way, or
+// nonsense. Acquire on tail, release on known_tail: what the reader read from a slot happens before
+// it is written again, by any thread.
 bool Writer::room_after_all(uint64_t known_tail) noexcept {
   wire::WriterLine& line = head_->writer;
   const uint64_t tail = head_->reader.tail.load(std::memory_order_acquire);

@@ -1,14 +1,16 @@
 // The writing half of a segment, in the process that is observed.
 //
-// Laws (wire/segment_format.h): write() does not allocate, lock, make a system call, log, throw or wait; one release
-// store publishes a record; what finds no room is dropped and counted. Only create() makes system calls.
+// Laws (wire/segment_format.h): write() does not allocate, lock, make a system call, log, throw or
+// wait; one release store publishes a record; what finds no room is dropped and counted. Only
+// create() makes system calls.
 //
-// Thread safety: any number of threads may write at once, in one process. claim = compare-and-swap on head, which never
-// passes tail + capacity; a claimed record that is never published is a hole, which the reader can tell.
-// Lifetime: a view; copies share the mapping, which stays for the life of the process, because another thread may be
-// about to write.
-// Invariant: nothing that stands in shared memory decides where a store goes, except head, modulo the capacity
-// that was computed here. A tail that cannot be true counts as a full ring.
+// Thread safety: any number of threads may write at once, in one process. claim = compare-and-swap
+// on head, which never passes tail + capacity; a claimed record that is never published is a hole,
+// which the reader can tell.
+// Lifetime: a view; copies share the mapping, which stays for the life of the process, because
+// another thread may be about to write.
+// Invariant: nothing that stands in shared memory decides where a store goes, except head, modulo
+// the capacity that was computed here. A tail that cannot be true counts as a full ring.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +44,8 @@ class Writer {
  public:
   Writer() = default;  // writes nothing, drops everything, counts nothing
 
-  // A new file in the folder, whole before it gets its name. Errors: no room, folder unusable; nothing is left behind.
+  // A new file in the folder, whole before it gets its name. Errors: no room, folder unusable;
+  // nothing is left behind.
   static Result<Writer> create(const SegmentOptions& options);
   // The same over the caller's zeroed memory, 64-byte aligned: for tests and sanitizers.
   static Result<Writer> over(void* memory, size_t bytes, const SegmentOptions& options);

@@ -33,8 +33,14 @@ SegmentOptions options_in(const TestFolder& folder) {
 }
 
 RecordFields numbered(uint64_t n) {
-  return {.t0_ns = static_cast<int64_t>(n), .t1_ns = static_cast<int64_t>(n) + 1, .step = static_cast<uint32_t>(n),
-          .kind = wire::RecordKind::kSpan, .phase = 2, .flags = 0, .a = n, .b = ~n};
+  return {.t0_ns = static_cast<int64_t>(n),
+          .t1_ns = static_cast<int64_t>(n) + 1,
+          .step = static_cast<uint32_t>(n),
+          .kind = wire::RecordKind::kSpan,
+          .phase = 2,
+          .flags = 0,
+          .a = n,
+          .b = ~n};
 }
 
 TEST(Writer, MakesASegmentThatTheReaderKnows) {
@@ -140,8 +146,8 @@ TEST(Writer, WithoutASegmentDropsSilently) {
   EXPECT_FALSE(writer.write(numbered(0)));
 }
 
-// The protocol itself, over memory that ThreadSanitizer sees (it does not see pread): what the test reader below does is
-// what Reader does, with loads instead of reads.
+// The protocol itself, over memory that ThreadSanitizer sees (it does not see pread): what the test
+// reader below does is what Reader does, with loads instead of reads.
 TEST(Writer, ThreadsAgainstAReaderOfTheSameMemory) {
   constexpr size_t kCapacity = 61;
   constexpr int kThreads = 3;
@@ -164,7 +170,9 @@ TEST(Writer, ThreadsAgainstAReaderOfTheSameMemory) {
         RecordFields r = numbered(i);
         r.a = static_cast<uint64_t>(t);
         if (writer.write(r)) ++mine;
-        else std::this_thread::yield();  // so that the reader comes in between, also on a busy machine
+        // so that the reader comes in between, also on a busy machine
+        else
+          std::this_thread::yield();
       }
       written[t].store(mine);
       running.fetch_sub(1);

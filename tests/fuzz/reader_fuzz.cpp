@@ -1,11 +1,12 @@
-// The segment reader against hostile bytes. An input is a list of commands: it spoils a real segment, cuts or
-// lengthens its file, and reads, in any order.
+// The segment reader against hostile bytes. An input is a list of commands: it spoils a real
+// segment, cuts or lengthens its file, and reads, in any order.
 //
 //   0 offset16 length8 bytes    overwrite          1 offset16 n8      put kWords[n]
 //   2 size16                    resize the file    3                  open (again)
 //   4 from8 room8 dead8         drain              5 tail8            release
 //   6                           all else           other              ignored
-// from and tail are numbers of kWords. Whatever comes back must keep the reader's promises (check_*).
+// from and tail are numbers of kWords. Whatever comes back must keep the reader's promises
+// (check_*).
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -32,10 +33,30 @@ constexpr size_t kCapacity = 64;
 constexpr size_t kBytes = wire::kRingOffset + kCapacity * sizeof(wire::Record);
 constexpr uint64_t kHead = 150;  // wrapped twice
 constexpr uint64_t kOne = 1;
-constexpr std::array<uint64_t, 24> kWords = {
-    0, 1, 2, kCapacity - 1, kCapacity, kCapacity + 1, kHead - kCapacity - 1, kHead - kCapacity, kHead - kCapacity + 1,
-    kHead - 1, kHead, kHead + 1, kHead + kCapacity, 0x7fffffff, 0x80000000, 0xffffffff, kOne << 32, kOne << 56,
-    (kOne << 63) - 1, kOne << 63, ~uint64_t{0} - kCapacity, ~uint64_t{0} - 1, ~uint64_t{0}, kBytes};
+constexpr std::array<uint64_t, 24> kWords = {0,
+                                             1,
+                                             2,
+                                             kCapacity - 1,
+                                             kCapacity,
+                                             kCapacity + 1,
+                                             kHead - kCapacity - 1,
+                                             kHead - kCapacity,
+                                             kHead - kCapacity + 1,
+                                             kHead - 1,
+                                             kHead,
+                                             kHead + 1,
+                                             kHead + kCapacity,
+                                             0x7fffffff,
+                                             0x80000000,
+                                             0xffffffff,
+                                             kOne << 32,
+                                             kOne << 56,
+                                             (kOne << 63) - 1,
+                                             kOne << 63,
+                                             ~uint64_t{0} - kCapacity,
+                                             ~uint64_t{0} - 1,
+                                             ~uint64_t{0},
+                                             kBytes};
 
 void check(bool holds, const char* what) {
   if (holds) return;
@@ -50,7 +71,8 @@ struct alignas(64) Image {
 std::unique_ptr<Image> good_segment() {
   auto image = std::make_unique<Image>();
   std::memset(image->bytes, 0, kBytes);
-  auto writer = ring::Writer::over(image->bytes, kBytes, {.run_id = "fuzz", .executable = "/usr/bin/python3"});
+  auto writer = ring::Writer::over(image->bytes, kBytes,
+                                   {.run_id = "fuzz", .executable = "/usr/bin/python3"});
   wire::SegmentHead& head = writer->head();
   for (uint64_t i = 0; i < kHead; ++i) {
     head.reader.tail_check.store(~i);
@@ -59,8 +81,12 @@ std::unique_ptr<Image> good_segment() {
     writer->claim(index);
     if (i % 17 == 0) continue;  // a hole
     const auto kind = static_cast<wire::RecordKind>(1 + i % 4);
-    writer->publish(index, {.t0_ns = static_cast<int64_t>(i), .t1_ns = static_cast<int64_t>(i + 5), .step = 7, .kind = kind,
-                            .phase = static_cast<uint8_t>(1 + i % 4), .flags = static_cast<uint8_t>(i)});
+    writer->publish(index, {.t0_ns = static_cast<int64_t>(i),
+                            .t1_ns = static_cast<int64_t>(i + 5),
+                            .step = 7,
+                            .kind = kind,
+                            .phase = static_cast<uint8_t>(1 + i % 4),
+                            .flags = static_cast<uint8_t>(i)});
   }
   head.reader.tail_check.store(~(kHead - kCapacity + 10));
   head.reader.tail.store(kHead - kCapacity + 10);
@@ -71,19 +97,22 @@ std::unique_ptr<Image> good_segment() {
 
 void check_text(const std::string& text, size_t longest) {
   check(text.size() <= longest, "text within its field");
-  for (const char c : text) check(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f, "text printable");
+  for (const char c : text)
+    check(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f, "text printable");
 }
 
 void check_rest(ring::Reader& reader) {
   const ring::IdentityValue id = reader.identity();
-  check(id.world_size >= 1 && id.rank >= -1 && id.rank < id.world_size && id.attempt >= 0, "ranks in range");
+  check(id.world_size >= 1 && id.rank >= -1 && id.rank < id.world_size && id.attempt >= 0,
+        "ranks in range");
   check(id.role <= wire::Role::kWorker, "role known");
   check_text(id.node, 64);
   check_text(id.run_id, 128);
   check_text(id.python_version, 32);
   check_text(id.torch_version, 32);
   check_text(id.executable, 256);
-  for (int phase = 0; phase < 256; ++phase) check_text(reader.name(static_cast<uint8_t>(phase)), wire::kNameBytes);
+  for (int phase = 0; phase < 256; ++phase)
+    check_text(reader.name(static_cast<uint8_t>(phase)), wire::kNameBytes);
   const ring::NowValue now = reader.now();
   check(now.since_ns >= 0 && now.step < kOne << 56, "now word");
   reader.dropped();
@@ -108,7 +137,9 @@ void check_drain(const ring::Reader& reader, uint64_t from, size_t room, bool de
     check(r.t0_ns >= 0 && r.t1_ns >= r.t0_ns, "times");
     check(r.kind >= wire::RecordKind::kSpan && r.kind <= wire::RecordKind::kMark, "kind");
     if (r.kind != wire::RecordKind::kSpan) continue;
-    check(r.phase < kPhaseCount || (r.phase >= kFirstUserPhase && r.phase < kFirstUserPhase + kMaxUserPhases), "phase");
+    check(r.phase < kPhaseCount ||
+              (r.phase >= kFirstUserPhase && r.phase < kFirstUserPhase + kMaxUserPhases),
+          "phase");
     check((r.flags & ~0x1f) == 0, "flags");
   }
 }
@@ -160,8 +191,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         break;
       case 3: {
         auto opened = ring::Reader::from_fd(dup(fd), "segment");
-        if (opened) reader.emplace(std::move(*opened));
-        else check(!opened.error().message.empty(), "an error says what failed");
+        if (opened)
+          reader.emplace(std::move(*opened));
+        else
+          check(!opened.error().message.empty(), "an error says what failed");
         break;
       }
       case 4: {
@@ -179,7 +212,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       case 6:
         if (reader) check_rest(*reader);
         break;
-      default: break;
+      default:
+        break;
     }
   }
   return 0;
