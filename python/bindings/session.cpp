@@ -23,6 +23,7 @@ PyObject* call_quietly(PyObject* function, PyObject* argument) {
 }
 
 bool wake() {
+  if (session().open == nullptr) return false;  // no hooks yet: a phase() before the first trace_step
   State asleep = State::kAsleep;
   if (!session().state.compare_exchange_strong(asleep, State::kOpening)) return false;
   PyObject* opened = call_quietly(session().open);

@@ -81,7 +81,8 @@ Status make_folders(const std::string& path, mode_t mode) {
       return Error{"cannot make the folder " + part + ": " + errno_text(), ""};
     if (slash == std::string::npos) break;
   }
-  if (!is_folder(path)) return Error{"cannot make the folder " + path + ": a file has that name", ""};
+  if (!is_folder(path))
+    return Error{"cannot make the folder " + path + ": a file has that name", ""};
   return ok();
 }
 

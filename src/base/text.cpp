@@ -62,7 +62,8 @@ std::string format_key_values(const std::vector<std::pair<std::string, std::stri
 std::string shell_quote(std::string_view word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos)
+    return std::string(word);
   std::string quoted = "'";
   for (const char c : word) {
     if (c == '\'')
@@ -84,11 +85,20 @@ std::optional<int64_t> parse_duration_s(std::string_view text) {
   if (text.empty()) return std::nullopt;
   int64_t unit = 1;
   switch (text.back()) {
-    case 's': unit = 1; break;
-    case 'm': unit = 60; break;
-    case 'h': unit = 3600; break;
-    case 'd': unit = 86400; break;
-    default: unit = 0;
+    case 's':
+      unit = 1;
+      break;
+    case 'm':
+      unit = 60;
+      break;
+    case 'h':
+      unit = 3600;
+      break;
+    case 'd':
+      unit = 86400;
+      break;
+    default:
+      unit = 0;
   }
   if (unit != 0) text.remove_suffix(1);
   const auto count = parse_number<int64_t>(text);

@@ -13,7 +13,7 @@
 
 namespace stepscope {
 
-std::string errno_text();             // of errno
+std::string errno_text();  // of errno
 std::string errno_text(int error);
 std::string_view trim(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);

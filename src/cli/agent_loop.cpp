@@ -29,12 +29,13 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kEndGraceNs = 300'000'000;       // segments of processes that outlive the child
-constexpr int64_t kAloneGraceNs = 10 * kSecond;    // without a supervisor: after the last process
-constexpr int64_t kNothingCameNs = 30 * kSecond;   // without a supervisor: no segment at all
-constexpr int64_t kClosedGraceNs = kSecond / 2;    // without a supervisor: for the other ranks, once rank 0 closed
+constexpr int64_t kEndGraceNs = 300'000'000;      // segments of processes that outlive the child
+constexpr int64_t kAloneGraceNs = 10 * kSecond;   // without a supervisor: after the last process
+constexpr int64_t kNothingCameNs = 30 * kSecond;  // without a supervisor: no segment at all
+constexpr int64_t kClosedGraceNs =
+    kSecond / 2;  // without a supervisor: for the other ranks, once rank 0 closed
 constexpr int64_t kLockWaitNs = kSecond;
-constexpr int64_t kReplyAgeNs = kSecond;           // a summary for the API may be this old
+constexpr int64_t kReplyAgeNs = kSecond;  // a summary for the API may be this old
 constexpr int kNice = 5;
 constexpr milliseconds kIdleTick{250}, kTick{100}, kBusyTick{20};
 constexpr double kIdleFill = 0.05;
@@ -44,9 +45,11 @@ void say(const std::string& line) { (void)write_all(2, line + "\n"); }
 Fd watch_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int number : {SIGUSR1, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR2, SIGALRM, SIGCHLD}) sigaddset(&set, number);
+  for (const int number : {SIGUSR1, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR2, SIGALRM, SIGCHLD})
+    sigaddset(&set, number);
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error of write, not our end
   return Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
@@ -95,7 +98,8 @@ class Agent {
   std::vector<Member> members_;
   bool members_alive_ = true, write_now_ = false;
   int64_t began_ns_ = 0, last_second_ns_ = 0, last_life_ns_ = 0;
-  int64_t closed_ns_ = 0;  // when rank 0 was first seen to have closed its segment; -1 once that was answered
+  int64_t closed_ns_ =
+      0;  // when rank 0 was first seen to have closed its segment; -1 once that was answered
   std::string reply_;
   int64_t reply_ns_ = 0;
 };
@@ -112,16 +116,19 @@ void Agent::listen() {
             }
             return reply_;
           },
-      .card = [this](const report::CardStyle& style) { return recording_.card(monotonic_ns(), style); },
+      .card =
+          [this](const report::CardStyle& style) { return recording_.card(monotonic_ns(), style); },
       .control =
           [this](serve::ControlWord word) {
             if (word == serve::ControlWord::kWrite)
               write_now_ = true;
             else
-              recording_.control(word == serve::ControlWord::kOn ? wire::Control::kOn : wire::Control::kOff);
+              recording_.control(word == serve::ControlWord::kOn ? wire::Control::kOn
+                                                                 : wire::Control::kOff);
           }};
-  const Status listening = loop_.listen(
-      folder_ + "/api.sock", [api](const serve::Request& request) { return serve::route(api, request); });
+  const Status listening =
+      loop_.listen(folder_ + "/api.sock",
+                   [api](const serve::Request& request) { return serve::route(api, request); });
   if (!listening) recording_.note(listening.error().message);
 }
 
@@ -172,24 +179,28 @@ bool Agent::time_to_end() {
     if (recording_.all_closed()) return true;  // every rank said that this was all
     return !recording_.any_alive() && now - last_life_ns_ > kAloneGraceNs;
   }
-  members_alive_ = std::any_of(members_.begin(), members_.end(), [](const Member& m) { return is_alive(m); });
+  members_alive_ =
+      std::any_of(members_.begin(), members_.end(), [](const Member& m) { return is_alive(m); });
   if (members_alive_) return false;
   if (members_.empty() && sampler::process_alive(info_.owner_pid, info_.owner_start)) return false;
   if (!recording_.any_alive()) return true;
   int64_t ended_ns = 0;
   for (const Member& member : members_) ended_ns = std::max(ended_ns, member.ended_mono_ns);
-  const bool told = ended_ns > 0;  // else the supervisors were killed: the training goes on until it ends
+  const bool told =
+      ended_ns > 0;  // else the supervisors were killed: the training goes on until it ends
   return told && now - ended_ns > kEndGraceNs;
 }
 
 // Under the lock nobody can join: either somebody did in time, or nobody does any more.
 bool Agent::decide_end() {
   const Fd lock = lock_folder(folder_, kLockWaitNs);
-  if (!lock && errno != ENOENT) return false;  // a joiner was stopped with the lock in hand: try again later
+  if (!lock && errno != ENOENT)
+    return false;  // a joiner was stopped with the lock in hand: try again later
   if (!lock) return true;
   tick();
   if (!time_to_end()) return false;
-  if (const Status marked = mark_ended(folder_); !marked) say("cannot end in order: " + marked.error().message);
+  if (const Status marked = mark_ended(folder_); !marked)
+    say("cannot end in order: " + marked.error().message);
   return true;
 }
 

@@ -63,7 +63,8 @@ Result<std::string> capture(const std::vector<std::string>& command, int seconds
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (late) return Error{program + " did not answer within " + std::to_string(seconds) + " s", ""};
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted) return Error{"there is no " + program + " in PATH", ""};
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted)
+    return Error{"there is no " + program + " in PATH", ""};
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return Error{program + " failed", ""};
   return text;
 }

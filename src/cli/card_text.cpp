@@ -8,7 +8,6 @@
 #include "cli/segment_folder.h"
 #include "engine/engine.h"
 #include "serve/client.h"
-#include "store/store.h"
 
 namespace stepscope::cli {
 namespace {
@@ -28,7 +27,7 @@ std::string target_of(const report::CardStyle& style) {
 }
 
 Result<report::Summary> stored_summary(const std::string& run_folder) {
-  const auto history = store::Store::read(run_folder);
+  const auto history = read_history(run_folder);
   if (!history) return history.error();
   return report::summarize(*history, engine::diagnose(*history));
 }
@@ -42,14 +41,15 @@ Result<CardText> card_of(const std::string& run_folder, int fd) {
   if (summary) return CardText{report::card(*summary, style), ""};
   auto written = read_file(run_folder + "/summary.txt");
   if (written && !written->empty())
-    return CardText{std::move(*written), summary.error().message + ": this is the card as it was written"};
+    return CardText{std::move(*written),
+                    summary.error().message + ": this is the card as it was written"};
   return summary.error();
 }
 
 Result<std::string> summary_of(const std::string& run_folder) {
   if (auto live = ask_agent(run_folder, "/v1/summary")) return std::move(*live);
   auto written = read_file(run_folder + "/summary.json");
-  const auto history = store::Store::read(run_folder);
+  const auto history = read_history(run_folder);
   if (written && (!history || !history->live)) return std::move(*written);
   if (!history) return history.error();
   return report::to_json(report::summarize(*history, engine::diagnose(*history))) + "\n";

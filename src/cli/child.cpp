@@ -23,13 +23,16 @@ bool in_path(const std::string& program, const Environment& environment) {
   const auto path = environment.find("PATH");
   const std::string folders = path == environment.end() ? "/bin:/usr/bin" : path->second;
   for (const std::string_view folder : split(folders, ':'))
-    if (::access((folder.empty() ? program : std::string(folder) + "/" + program).c_str(), X_OK) == 0) return true;
+    if (::access((folder.empty() ? program : std::string(folder) + "/" + program).c_str(), X_OK) ==
+        0)
+      return true;
   return false;
 }
 
 }  // namespace
 
-Result<std::vector<std::string>> runnable(std::vector<std::string> command, const Environment& environment) {
+Result<std::vector<std::string>> runnable(std::vector<std::string> command,
+                                          const Environment& environment) {
   if (command.empty() || !command[0].ends_with(".py")) return command;
   for (const char* python : {"python", "python3"}) {
     if (!in_path(python, environment)) continue;
@@ -40,7 +43,8 @@ Result<std::vector<std::string>> runnable(std::vector<std::string> command, cons
                "name the interpreter: stepscope run /path/to/python " + command[0]};
 }
 
-std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& additions) {
+std::vector<std::string> environment_with(
+    const std::vector<std::pair<std::string, std::string>>& additions) {
   std::vector<std::string> out;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
@@ -63,12 +67,13 @@ ExecFailure exec_failure(const std::string& program, int error_number) {
   if (missing)
     failure.error.hint = "check the spelling, or give the command's full path";
   else if (error_number == EACCES)
-    failure.error.hint = "make it executable (chmod +x), or name its interpreter: stepscope run python " + program;
+    failure.error.hint =
+        "make it executable (chmod +x), or name its interpreter: stepscope run python " + program;
   return failure;
 }
 
-Started start_child(const std::vector<std::string>& command, const std::vector<std::string>& environment,
-                    const Signals& signals) {
+Started start_child(const std::vector<std::string>& command,
+                    const std::vector<std::string>& environment, const Signals& signals) {
   int report[2];  // closed by a successful exec; else the errno comes through it
   if (::pipe2(report, O_CLOEXEC) != 0) return {-1, errno};
   const Fd read_end(report[0]);
@@ -101,7 +106,8 @@ StartedAgent start_agent(const std::string& segment_folder) {
   agent.output = Fd(output[0]);
   const Fd write_end(output[1]);
   ::fcntl(agent.output.get(), F_SETFL, O_NONBLOCK);
-  ::fcntl(write_end.get(), F_SETFL, O_NONBLOCK);  // a supervisor that is stopped never stops the agent
+  ::fcntl(write_end.get(), F_SETFL,
+          O_NONBLOCK);  // a supervisor that is stopped never stops the agent
   const std::vector<std::string> command = {"stepscope", "agent", "--segments", segment_folder};
   const std::vector<char*> arguments = pointers(command);
   agent.pid = ::fork();
@@ -111,7 +117,8 @@ StartedAgent start_agent(const std::string& segment_folder) {
   ::dup2(null, 0);
   ::dup2(write_end.get(), 1);
   ::dup2(write_end.get(), 2);
-  if (::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) != 0)  // nothing that was left open for the child is ours to hold
+  if (::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) !=
+      0)  // nothing that was left open for the child is ours to hold
     for (int fd = 3; fd < 1024; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   ::execv("/proc/self/exe", arguments.data());  // also when the file was replaced meanwhile
   ::execvp("stepscope", arguments.data());

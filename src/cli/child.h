@@ -18,10 +18,12 @@
 namespace stepscope::cli {
 
 // `train.py ...` is run with python, else python3, of PATH; anything else stands as it is.
-Result<std::vector<std::string>> runnable(std::vector<std::string> command, const Environment& environment);
+Result<std::vector<std::string>> runnable(std::vector<std::string> command,
+                                          const Environment& environment);
 
 // The environment as it is with these set, order and oddities kept.
-std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& additions);
+std::vector<std::string> environment_with(
+    const std::vector<std::pair<std::string, std::string>>& additions);
 
 // What exec failed with, in words, and the exit code that shells give for it: 127 not found, 126 not executable.
 struct ExecFailure {
@@ -34,8 +36,8 @@ struct Started {
   pid_t pid = -1;
   int error_number = 0;  // of fork or exec; 0 when it runs
 };
-Started start_child(const std::vector<std::string>& command, const std::vector<std::string>& environment,
-                    const Signals& signals);
+Started start_child(const std::vector<std::string>& command,
+                    const std::vector<std::string>& environment, const Signals& signals);
 
 // `stepscope agent --segments FOLDER` with both outputs in a pipe that we read.
 struct StartedAgent {

@@ -58,8 +58,9 @@ Result<std::vector<std::string>> chosen_runs(const CleanOptions& options) {
   if (!options.older_than.empty()) {
     const auto age_s = parse_duration_s(options.older_than);
     if (!age_s)
-      return Error{"--older-than " + shell_quote(printable(options.older_than, 80)) + " is not a time",
-                   "use a number and s, m, h or d, such as 7d"};
+      return Error{
+          "--older-than " + shell_quote(printable(options.older_than, 80)) + " is not a time",
+          "use a number and s, m, h or d, such as 7d"};
     before_ns = wall_ns() - *age_s * 1'000'000'000;
   }
   for (const std::string& place : run_places(cwd, environment))
@@ -70,7 +71,8 @@ Result<std::vector<std::string>> chosen_runs(const CleanOptions& options) {
 
 bool agreed(const std::vector<std::string>& folders) {
   if (::isatty(0) == 0 || ::isatty(2) == 0) {
-    say_error({"removing " + std::to_string(folders.size()) + " run" + (folders.size() == 1 ? "" : "s") +
+    say_error({"removing " + std::to_string(folders.size()) + " run" +
+                   (folders.size() == 1 ? "" : "s") +
                    " needs a yes, and there is no terminal to ask on",
                "add --yes"});
     return false;
@@ -130,7 +132,9 @@ void add_clean(CLI::App& app, Action& action) {
   clean_app->footer("Runs that were killed are finished first. What is going on is never touched.");
   clean_app->add_option("RUN", options->runs, "Runs to remove: folder, name or id");
   clean_app->add_flag("--all", options->all, "Remove every run below ./stepscope-runs");
-  clean_app->add_option("--older-than", options->older_than, "Remove runs that began longer ago, such as 7d")
+  clean_app
+      ->add_option("--older-than", options->older_than,
+                   "Remove runs that began longer ago, such as 7d")
       ->option_text("TIME");
   clean_app->add_flag("--yes", options->yes, "Do not ask before --all or --older-than");
   clean_app->callback([&action, options] { action = [options] { return clean(*options); }; });

@@ -18,10 +18,11 @@ constexpr const char* kAbout =
 
 // Letters that two words share at the start, for "did you mean".
 size_t common_head(std::string_view a, std::string_view b) {
-  return static_cast<size_t>(std::mismatch(a.begin(), a.begin() + static_cast<long>(std::min(a.size(), b.size())),
-                                           b.begin())
-                                 .first -
-                             a.begin());
+  return static_cast<size_t>(
+      std::mismatch(a.begin(), a.begin() + static_cast<long>(std::min(a.size(), b.size())),
+                    b.begin())
+          .first -
+      a.begin());
 }
 
 int unknown_command(const CLI::App& app, const std::string& word) {
@@ -33,9 +34,11 @@ int unknown_command(const CLI::App& app, const std::string& word) {
     best = shared;
     nearest = command->get_name();
   }
-  Error error{"there is no command " + shell_quote(printable(word, 80)), "list them: stepscope --help"};
+  Error error{"there is no command " + shell_quote(printable(word, 80)),
+              "list them: stepscope --help"};
   if (best >= 2) error.hint = "did you mean: stepscope " + nearest;
-  if (word.ends_with(".py") || word.starts_with("python")) error.hint = "to observe it: stepscope run " + shell_quote(word);
+  if (word.ends_with(".py") || word.starts_with("python"))
+    error.hint = "to observe it: stepscope run " + shell_quote(word);
   say_error(error);
   return kWrongUse;
 }
@@ -53,14 +56,16 @@ int wrong_use(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 CLI::App* find_command(CLI::App& app, const std::string& name) {
-  const auto found = app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
+  const auto found =
+      app.get_subcommands([&](const CLI::App* command) { return command->get_name() == name; });
   return found.empty() ? nullptr : found.front();
 }
 
 int run_command_line(const std::vector<std::string>& arguments) {
   Action action;
   CLI::App app(kAbout, "stepscope");
-  app.set_version_flag("--version", std::string("stepscope ") + kVersion, "Print the version and exit");
+  app.set_version_flag("--version", std::string("stepscope ") + kVersion,
+                       "Print the version and exit");
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.require_subcommand(1);
   std::vector<std::string> command;

@@ -17,7 +17,8 @@ namespace {
 constexpr size_t kMaxToml = 1 << 20;
 
 // Nobody is there to be told about a wrong setting: it is said on the card, and the defaults hold.
-Settings settings_in(const std::string& cwd, const Environment& environment, std::vector<std::string>& notices) {
+Settings settings_in(const std::string& cwd, const Environment& environment,
+                     std::vector<std::string>& notices) {
   const std::string path = cwd + "/stepscope.toml";
   const auto toml = read_file(path, kMaxToml);
   auto settings = load_settings({}, environment, toml ? *toml : "", path);

@@ -16,9 +16,12 @@ namespace {
 
 const char* word(Health health) {
   switch (health) {
-    case Health::kOk: return "ok";
-    case Health::kWarn: return "warn";
-    case Health::kFail: return "fail";
+    case Health::kOk:
+      return "ok";
+    case Health::kWarn:
+      return "warn";
+    case Health::kFail:
+      return "fail";
   }
   return "fail";
 }
@@ -36,20 +39,23 @@ std::string as_json(const std::vector<Check>& checks) {
   namespace json = boost::json;
   json::array list;
   for (const Check& check : checks)
-    list.push_back(json::object{{"name", check.name},
-                                {"health", word(check.health)},
-                                {"found", check.found},
-                                {"hint", check.hint.empty() ? json::value(nullptr) : json::value(check.hint)}});
+    list.push_back(json::object{
+        {"name", check.name},
+        {"health", word(check.health)},
+        {"found", check.found},
+        {"hint", check.hint.empty() ? json::value(nullptr) : json::value(check.hint)}});
   return json::serialize(json::object{{"schema", 1}, {"checks", std::move(list)}}) + "\n";
 }
 
 int doctor(bool json) {
-  const Surroundings where{.environment = current_environment(), .binary = own_path(), .cwd = absolute_path("."),
+  const Surroundings where{.environment = current_environment(),
+                           .binary = own_path(),
+                           .cwd = absolute_path("."),
                            .root = ""};
   const std::vector<Check> checks = check_all(where);
   print(json ? as_json(checks) : lines(checks));
-  const bool failed =
-      std::any_of(checks.begin(), checks.end(), [](const Check& check) { return check.health == Health::kFail; });
+  const bool failed = std::any_of(checks.begin(), checks.end(),
+                                  [](const Check& check) { return check.health == Health::kFail; });
   return failed ? kCheckFailed : kFine;
 }
 

@@ -21,8 +21,8 @@ namespace stepscope::cli {
 namespace {
 
 constexpr double kMb = 1024.0 * 1024.0;
-constexpr double kSmallShm = 64 * kMb;   // what containers get by default
-constexpr double kTinyShm = 8 * kMb;     // 5 % of less than this holds no rank's segment
+constexpr double kSmallShm = 64 * kMb;    // what containers get by default
+constexpr double kTinyShm = 8 * kMb;      // 5 % of less than this holds no rank's segment
 constexpr double kSmallDisk = 200 * kMb;  // the most that a run leaves
 constexpr int kPythonSeconds = 20;
 
@@ -72,8 +72,9 @@ std::string value_of(const Environment& environment, const std::string& name) {
 
 Check check_space(const std::string& name, const std::string& folder, const std::string& hint) {
   if (!writable(folder)) return {name, Health::kWarn, folder + ": " + errno_text(), hint};
-  struct statvfs disk {};
-  if (::statvfs(folder.c_str(), &disk) != 0) return {name, Health::kWarn, folder + ": " + errno_text(), hint};
+  struct statvfs disk{};
+  if (::statvfs(folder.c_str(), &disk) != 0)
+    return {name, Health::kWarn, folder + ": " + errno_text(), hint};
   const double left = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
   const std::string found = folder + " can be written, " + size_text(left) + " free";
   if (left < kSmallDisk) return {name, Health::kWarn, found, hint};
@@ -86,15 +87,20 @@ Check check_shared_memory(const Surroundings& where) {
   const std::string name = "shared_memory";
   if (!writable(where.shm))
     return {name, Health::kFail, where.shm + ": " + errno_text() + "; nothing can be recorded",
-            "mount it: mount -t tmpfs tmpfs " + where.shm + "; in a container: docker run --shm-size=1g"};
-  struct statvfs disk {};
-  if (::statvfs(where.shm.c_str(), &disk) != 0) return {name, Health::kWarn, where.shm + ": " + errno_text(), ""};
+            "mount it: mount -t tmpfs tmpfs " + where.shm +
+                "; in a container: docker run --shm-size=1g"};
+  struct statvfs disk{};
+  if (::statvfs(where.shm.c_str(), &disk) != 0)
+    return {name, Health::kWarn, where.shm + ": " + errno_text(), ""};
   const double unit = static_cast<double>(disk.f_frsize);
-  const double size = static_cast<double>(disk.f_blocks) * unit, left = static_cast<double>(disk.f_bavail) * unit;
-  const std::string found = fmt::format("{} can be written, {} of {} free", where.shm, size_text(left), size_text(size));
+  const double size = static_cast<double>(disk.f_blocks) * unit,
+               left = static_cast<double>(disk.f_bavail) * unit;
+  const std::string found =
+      fmt::format("{} can be written, {} of {} free", where.shm, size_text(left), size_text(size));
   const std::string hint = "make it larger; in a container: docker run --shm-size=1g";
   if (left < kTinyShm) return {name, Health::kFail, found + ": no room to record", hint};
-  if (left <= kSmallShm) return {name, Health::kWarn, found + ": DataLoader workers may not fit either", hint};
+  if (left <= kSmallShm)
+    return {name, Health::kWarn, found + ": DataLoader workers may not fit either", hint};
   return {name, Health::kOk, found, ""};
 }
 
@@ -108,31 +114,38 @@ Check check_leftovers() {
   int dead = 0, live = 0;
   for (const std::string& folder : segment_folders())
     ++(agent_alive(folder) || any_process_alive(folder) ? live : dead);
-  const std::string found = fmt::format("{} live run{}, {} left by dead processes", live, live == 1 ? "" : "s", dead);
+  const std::string found =
+      fmt::format("{} live run{}, {} left by dead processes", live, live == 1 ? "" : "s", dead);
   if (dead > 0) return {"leftover_segments", Health::kWarn, found, "stepscope clean"};
   return {"leftover_segments", Health::kOk, found, ""};
 }
 
 Check check_proc(const Surroundings& where) {
-  const std::string hint = "mount /proc without hidepid, or in the container; CPU and memory are not measured without it";
+  const std::string hint =
+      "mount /proc without hidepid, or in the container; CPU and memory are not measured without "
+      "it";
   for (const std::string file : {"/proc/self/stat", "/proc/stat", "/proc/meminfo"})
     if (const auto content = read_file(where.root + file, 4096); !content || content->empty())
-      return {"proc", Health::kWarn, content ? where.root + file + " is empty" : content.error().message, hint};
+      return {"proc", Health::kWarn,
+              content ? where.root + file + " is empty" : content.error().message, hint};
   return {"proc", Health::kOk, "/proc can be read", ""};
 }
 
 Check check_cores(const Surroundings& where) {
   const auto cores = sampler::Sampler(where.root).usable_cores(::getpid());
   if (cores.usable <= 0)
-    return {"cores", Health::kWarn, "usable cores are not known: " + cores.reason, "look at /proc and /sys/fs/cgroup"};
+    return {"cores", Health::kWarn, "usable cores are not known: " + cores.reason,
+            "look at /proc and /sys/fs/cgroup"};
   return {"cores", Health::kOk, fmt::format("{:g} usable ({})", cores.usable, cores.reason), ""};
 }
 
 Check check_memory(const Surroundings& where) {
   const auto limit = sampler::Sampler(where.root).memory_limit(::getpid());
   if (!limit.bytes)
-    return {"memory", Health::kWarn, "the memory limit is not known: " + limit.reason, "look at /proc/meminfo"};
-  return {"memory", Health::kOk, size_text(static_cast<double>(*limit.bytes)) + " (" + limit.reason + ")", ""};
+    return {"memory", Health::kWarn, "the memory limit is not known: " + limit.reason,
+            "look at /proc/meminfo"};
+  return {"memory", Health::kOk,
+          size_text(static_cast<double>(*limit.bytes)) + " (" + limit.reason + ")", ""};
 }
 
 Check check_python_part(const Surroundings& where) {
@@ -152,26 +165,34 @@ Check check_python(const Surroundings& where) {
     if (answer) break;
   }
   if (!answer)
-    return {"python", Health::kWarn, answer.error().message, "activate the environment that you train in"};
+    return {"python", Health::kWarn, answer.error().message,
+            "activate the environment that you train in"};
   const auto fields = split(trim(*answer), '|');
   if (fields.size() != 4)
-    return {"python", Health::kWarn, "python answered " + printable(trim(*answer), 200), "run: python -c 'print(1)'"};
-  const std::string python = fmt::format("Python {} ({})", printable(fields[1]), printable(fields[0]));
+    return {"python", Health::kWarn, "python answered " + printable(trim(*answer), 200),
+            "run: python -c 'print(1)'"};
+  const std::string python =
+      fmt::format("Python {} ({})", printable(fields[1]), printable(fields[0]));
   if (fields[3] != "loads")
-    return {"python", Health::kFail, python + ": the extension does not load: " + printable(fields[3], 300),
+    return {"python", Health::kFail,
+            python + ": the extension does not load: " + printable(fields[3], 300),
             printable(fields[0]) + " -m pip install . in stepscope's source folder"};
   if (fields[2].empty())
-    return {"python", Health::kWarn, python + ": torch is not installed", "activate the environment that you train in"};
-  return {"python", Health::kOk, fmt::format("{}, torch {}, the extension loads", python, printable(fields[2])), ""};
+    return {"python", Health::kWarn, python + ": torch is not installed",
+            "activate the environment that you train in"};
+  return {"python", Health::kOk,
+          fmt::format("{}, torch {}, the extension loads", python, printable(fields[2])), ""};
 }
 
 Check check_run_folder(const Surroundings& where) {
-  return check_space("run_folder", where.cwd, "start in another folder, or give one: stepscope run --run-dir DIR ...");
+  return check_space("run_folder", where.cwd,
+                     "start in another folder, or give one: stepscope run --run-dir DIR ...");
 }
 
 Check check_temporary(const Surroundings& where) {
   const std::string tmp = value_of(where.environment, "TMPDIR");
-  return check_space("temporary_folder", tmp.empty() ? "/tmp" : tmp, "free some space there, or set TMPDIR");
+  return check_space("temporary_folder", tmp.empty() ? "/tmp" : tmp,
+                     "free some space there, or set TMPDIR");
 }
 
 Check check_locale(const Surroundings& where) {
@@ -179,8 +200,10 @@ Check check_locale(const Surroundings& where) {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
     if (locale.empty()) locale = value_of(where.environment, name);
   std::string lower = locale;
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  const bool unicode = lower.find("utf-8") != std::string::npos || lower.find("utf8") != std::string::npos;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  const bool unicode =
+      lower.find("utf-8") != std::string::npos || lower.find("utf8") != std::string::npos;
   const std::string found = locale.empty() ? "no locale is set" : "locale " + printable(locale, 80);
   return {"locale", Health::kOk, found + (unicode ? "" : ": cards are drawn in ASCII"), ""};
 }
@@ -190,9 +213,10 @@ Check check_store() {
 }
 
 std::vector<Check> check_all(const Surroundings& where) {
-  return {check_shared_memory(where), check_segment_folder(),   check_leftovers(),      check_proc(where),
-          check_cores(where),         check_memory(where),      check_python_part(where), check_python(where),
-          check_run_folder(where),    check_temporary(where),   check_locale(where),    check_store()};
+  return {check_shared_memory(where), check_segment_folder(), check_leftovers(),
+          check_proc(where),          check_cores(where),     check_memory(where),
+          check_python_part(where),   check_python(where),    check_run_folder(where),
+          check_temporary(where),     check_locale(where),    check_store()};
 }
 
 }  // namespace stepscope::cli

@@ -13,7 +13,7 @@ namespace stepscope::cli {
 enum class Health { kOk, kWarn, kFail };
 
 struct Check {
-  std::string name;   // snake_case
+  std::string name;  // snake_case
   Health health = Health::kOk;
   std::string found;  // a sentence
   std::string hint;   // for warn and fail

@@ -49,14 +49,17 @@ Environment current_environment() {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const size_t equals = text.find('=');
-    if (equals != std::string_view::npos) out.emplace(text.substr(0, equals), text.substr(equals + 1));
+    if (equals != std::string_view::npos)
+      out.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return out;
 }
 
 Identity choose_identity(const IdentityInput& in) {
   const auto env = [&](const char* name) { return get(in.environment, name); };
-  const auto either = [&](const char* a, const char* b) { return env(a).empty() ? env(b) : env(a); };
+  const auto either = [&](const char* a, const char* b) {
+    return env(a).empty() ? env(b) : env(a);
+  };
   const auto launched = [&](std::string id) {
     return shared_identity(std::move(id), true, in.pid_namespace);
   };
@@ -70,7 +73,8 @@ Identity choose_identity(const IdentityInput& in) {
   if (parse_number<int64_t>(env("WORLD_SIZE")).value_or(1) > 1) {
     if (!env("MASTER_ADDR").empty()) return launched(env("MASTER_ADDR") + ":" + env("MASTER_PORT"));
     if (!env("RANK").empty())
-      return launched("parent-" + std::to_string(in.parent_pid) + "-" + std::to_string(in.parent_start));
+      return launched("parent-" + std::to_string(in.parent_pid) + "-" +
+                      std::to_string(in.parent_start));
   }
   const std::string id = hex(in.random, 16);
   return {id, "r-" + id, false, false};
@@ -78,14 +82,17 @@ Identity choose_identity(const IdentityInput& in) {
 
 int rank_of(const Environment& environment) {
   for (const char* name : {"RANK", "SLURM_PROCID"})
-    if (const auto rank = parse_number<int>(get(environment, name)); rank && *rank >= 0) return *rank;
+    if (const auto rank = parse_number<int>(get(environment, name)); rank && *rank >= 0)
+      return *rank;
   return 0;
 }
 
 uint64_t random_number() {
   uint64_t value = 0;
-  if (::getrandom(&value, sizeof value, GRND_NONBLOCK) == static_cast<ssize_t>(sizeof value)) return value;
-  return static_cast<uint64_t>(monotonic_ns()) * 0x9e3779b97f4a7c15 ^ static_cast<uint64_t>(::getpid());
+  if (::getrandom(&value, sizeof value, GRND_NONBLOCK) == static_cast<ssize_t>(sizeof value))
+    return value;
+  return static_cast<uint64_t>(monotonic_ns()) * 0x9e3779b97f4a7c15 ^
+         static_cast<uint64_t>(::getpid());
 }
 
 uint64_t own_pid_namespace() {

@@ -18,10 +18,11 @@ using Environment = std::map<std::string, std::string>;
 Environment current_environment();
 
 struct Identity {
-  std::string id;         // as views show it
-  std::string key;        // name of the segment folder: at most 60 bytes of [A-Za-z0-9._-]
-  bool shared = false;    // others may have the same
-  bool launcher = false;  // given by a launcher, not by --run-id: a restart may bring the same id again
+  std::string id;       // as views show it
+  std::string key;      // name of the segment folder: at most 60 bytes of [A-Za-z0-9._-]
+  bool shared = false;  // others may have the same
+  bool launcher =
+      false;  // given by a launcher, not by --run-id: a restart may bring the same id again
 };
 
 struct IdentityInput {

@@ -6,13 +6,21 @@ namespace stepscope::cli {
 namespace {
 
 Identity of(const Environment& environment, const std::string& flag = "", uint64_t space = 1) {
-  return choose_identity({.run_id_flag = flag, .environment = environment, .parent_pid = 77,
-                          .parent_start = 5, .pid_namespace = space, .random = 0x1234});
+  return choose_identity({.run_id_flag = flag,
+                          .environment = environment,
+                          .parent_pid = 77,
+                          .parent_start = 5,
+                          .pid_namespace = space,
+                          .random = 0x1234});
 }
 
 TEST(Identity, FollowsTheOrderOfTheDesign) {
-  Environment env = {{"TORCHELASTIC_RUN_ID", "job7"}, {"SLURM_JOB_ID", "12"}, {"SLURM_STEP_ID", "0"},
-                     {"MASTER_ADDR", "host"},         {"MASTER_PORT", "29500"}, {"WORLD_SIZE", "4"},
+  Environment env = {{"TORCHELASTIC_RUN_ID", "job7"},
+                     {"SLURM_JOB_ID", "12"},
+                     {"SLURM_STEP_ID", "0"},
+                     {"MASTER_ADDR", "host"},
+                     {"MASTER_PORT", "29500"},
+                     {"WORLD_SIZE", "4"},
                      {"RANK", "2"}};
   EXPECT_EQ(of(env, "mine").id, "mine");
   EXPECT_FALSE(of(env, "mine").launcher);
@@ -29,7 +37,9 @@ TEST(Identity, FollowsTheOrderOfTheDesign) {
 }
 
 TEST(Identity, OneProcessIsNotJoined) {
-  EXPECT_FALSE(of({{"MASTER_ADDR", "host"}, {"MASTER_PORT", "1"}, {"WORLD_SIZE", "1"}, {"RANK", "0"}}).shared);
+  EXPECT_FALSE(
+      of({{"MASTER_ADDR", "host"}, {"MASTER_PORT", "1"}, {"WORLD_SIZE", "1"}, {"RANK", "0"}})
+          .shared);
   EXPECT_FALSE(of({{"MASTER_ADDR", "host"}, {"WORLD_SIZE", "lots"}}).shared);
   EXPECT_FALSE(of({}).shared);
 }

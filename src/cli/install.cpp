@@ -17,8 +17,10 @@ std::string own_path() {
   return error ? "" : path.string();
 }
 
-std::optional<std::string> find_inject_folder(const std::string& binary, const Environment& environment) {
-  if (const auto home = environment.find("STEPSCOPE_HOME"); home != environment.end() && !home->second.empty()) {
+std::optional<std::string> find_inject_folder(const std::string& binary,
+                                              const Environment& environment) {
+  if (const auto home = environment.find("STEPSCOPE_HOME");
+      home != environment.end() && !home->second.empty()) {
     const std::string folder = absolute_path(home->second) + "/_inject";
     if (is_inject_folder(folder)) return folder;
   }
@@ -33,7 +35,8 @@ std::optional<std::string> find_inject_folder(const std::string& binary, const E
         if (is_inject_folder(folder)) return folder;
       }
     }
-  if (is_inject_folder(prefix + "/stepscope/_inject")) return prefix + "/stepscope/_inject";  // pip --target
+  if (is_inject_folder(prefix + "/stepscope/_inject"))
+    return prefix + "/stepscope/_inject";  // pip --target
   return std::nullopt;
 }
 

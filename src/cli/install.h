@@ -11,6 +11,7 @@ namespace stepscope::cli {
 std::string own_path();  // of the running binary; empty when /proc does not tell
 
 // <package>/_inject with sitecustomize.py in it: $STEPSCOPE_HOME/_inject, else beside the binary's prefix.
-std::optional<std::string> find_inject_folder(const std::string& binary, const Environment& environment);
+std::optional<std::string> find_inject_folder(const std::string& binary,
+                                              const Environment& environment);
 
 }  // namespace stepscope::cli

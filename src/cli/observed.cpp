@@ -32,10 +32,11 @@ std::string named(const Interpreter& python) {
 
 }  // namespace
 
-std::vector<std::string> unobserved(std::string_view boot_log, const std::set<int32_t>& recorded, bool any_step,
-                                    size_t ranks) {
+std::vector<std::string> unobserved(std::string_view boot_log, const std::set<int32_t>& recorded,
+                                    bool any_step, size_t ranks) {
   const auto interpreters = parse(boot_log);
-  std::map<std::string, int> counted;  // sentence -> processes; launchers without torch are only news when alone
+  std::map<std::string, int>
+      counted;  // sentence -> processes; launchers without torch are only news when alone
   std::map<std::string, int> without_torch;
   for (const auto& [pid, python] : interpreters) {
     if (recorded.contains(pid)) continue;
@@ -49,19 +50,24 @@ std::vector<std::string> unobserved(std::string_view boot_log, const std::set<in
   if (recorded.empty() && counted.empty()) counted = without_torch;
   // Where others were recorded, a process that imported torch and trained nothing (a launcher) is as it should be.
   if (any_step)
-    std::erase_if(counted, [](const auto& entry) { return entry.first.ends_with("no training step was seen"); });
+    std::erase_if(counted, [](const auto& entry) {
+      return entry.first.ends_with("no training step was seen");
+    });
 
   std::vector<std::string> sentences;
   for (const auto& [sentence, processes] : counted) {
     if (sentences.size() == kMostSentences) {
-      sentences.push_back("and " + std::to_string(counted.size() - kMostSentences) + " other kinds");
+      sentences.push_back("and " + std::to_string(counted.size() - kMostSentences) +
+                          " other kinds");
       break;
     }
-    sentences.push_back(processes == 1 ? sentence : sentence + " (" + std::to_string(processes) + " processes)");
+    sentences.push_back(
+        processes == 1 ? sentence : sentence + " (" + std::to_string(processes) + " processes)");
   }
   if (interpreters.empty() && recorded.empty())
     sentences.push_back(
-        "no Python was observed: it was started with -I, -E or -S, its environment was cleared, or none ran");
+        "no Python was observed: it was started with -I, -E or -S, its environment was cleared, or "
+        "none ran");
   if (ranks > 0 && !any_step && counted.empty())
     sentences.push_back("torch was imported, but no training step was seen");
   return sentences;

@@ -17,7 +17,7 @@
 namespace stepscope::cli {
 namespace {
 
-constexpr double kReleaseUnstored = 0.5;      // of a ring, when storing fails
+constexpr double kReleaseUnstored = 0.5;  // of a ring, when storing fails
 constexpr size_t kMaxWaitingOccurrences = 10'000;
 constexpr size_t kMaxBootLog = 128 * 1024;
 const report::CardStyle kPlain{.colour = false, .unicode = true, .width = 80};
@@ -29,7 +29,8 @@ std::string node_name() {
 
 Settings settings_of(const RunInfo& info) {
   Settings settings;
-  for (const auto& [key, value] : info.settings) (void)settings.set(key, value);  // of another version: ignored
+  for (const auto& [key, value] : info.settings)
+    (void)settings.set(key, value);  // of another version: ignored
   return settings;
 }
 
@@ -55,7 +56,9 @@ Recording::Recording(std::string segment_folder, RunInfo info)
 }
 
 void Recording::open_store() {
-  const auto failed = [&](const Error& error) { note(error.message + ": this run is kept in memory only"); };
+  const auto failed = [&](const Error& error) {
+    note(error.message + ": this run is kept in memory only");
+  };
   if (info_.folder.empty()) return;
   if (!exists(info_.folder + "/run.db")) {
     auto created = store::Store::create(info_.folder);
@@ -70,7 +73,8 @@ void Recording::open_store() {
   if (!history || !positions) return failed(history ? positions.error() : history.error());
   run_ = std::move(*history);
   std::vector<agent::Position> resume;
-  for (const store::SegmentPosition& p : *positions) resume.push_back({p.pid, p.nonce, p.next_index});
+  for (const store::SegmentPosition& p : *positions)
+    resume.push_back({p.pid, p.nonce, p.next_index});
   segments_ = agent::Segments(folder_, resume);
   store_ = std::move(*opened);
 }
@@ -97,9 +101,11 @@ void Recording::sample(int64_t now_ns) {
   for (RankHistory& rank : run_.ranks) {
     const auto found = samples.find(rank.rank);
     if (found == samples.end()) continue;
-    const auto now = std::find_if(doing.begin(), doing.end(),
-                                  [&](const agent::RankNow& entry) { return entry.rank == rank.rank; });
-    if (now != doing.end() && !now->phase.empty()) found->second.step = static_cast<int64_t>(now->now.step);
+    const auto now = std::find_if(doing.begin(), doing.end(), [&](const agent::RankNow& entry) {
+      return entry.rank == rank.rank;
+    });
+    if (now != doing.end() && !now->phase.empty())
+      found->second.step = static_cast<int64_t>(now->now.step);
     rank.add(found->second);
   }
 }
@@ -115,7 +121,8 @@ bool Recording::commit(int64_t now_ns) {
     return true;
   }
   if (store_ && !storing_fails_)
-    note(done.error().message + ": storing failed for a while; the figures here were kept in memory");
+    note(done.error().message +
+         ": storing failed for a while; the figures here were kept in memory");
   storing_fails_ = true;
   if (batch_.occurrences.size() > kMaxWaitingOccurrences) batch_.occurrences.clear();
   if (!store_ || segments_.fullest() > kReleaseUnstored) segments_.release(batch_.positions);
@@ -128,10 +135,12 @@ void Recording::refresh(int64_t now_ns, bool live) {
     run_.duration_ns = std::max(run_.duration_ns, now_ns - info_.started_mono_ns);
   if (folder_.empty()) return;  // only run.db is left, which says what was not observed
   const auto boot_log = read_file(folder_ + "/boot.log", kMaxBootLog);
-  const bool any_step = std::any_of(run_.ranks.begin(), run_.ranks.end(), [](const RankHistory& rank) {
-    return rank.steps + rank.failed_steps + rank.incomplete_steps > 0;
-  });
-  run_.unobserved = unobserved(boot_log ? *boot_log : "", segments_.pids(), any_step, run_.ranks.size());
+  const bool any_step =
+      std::any_of(run_.ranks.begin(), run_.ranks.end(), [](const RankHistory& rank) {
+        return rank.steps + rank.failed_steps + rank.incomplete_steps > 0;
+      });
+  run_.unobserved =
+      unobserved(boot_log ? *boot_log : "", segments_.pids(), any_step, run_.ranks.size());
 }
 
 report::Summary Recording::summarize(int64_t now_ns, bool live) {
@@ -140,7 +149,8 @@ report::Summary Recording::summarize(int64_t now_ns, bool live) {
 }
 
 Status Recording::write_files(const std::string& folder, const report::Summary& summary) const {
-  const Status json = write_file(folder + "/summary.json", report::to_json(summary) + "\n", 0644, true);
+  const Status json =
+      write_file(folder + "/summary.json", report::to_json(summary) + "\n", 0644, true);
   if (!json) return json;
   return write_file(folder + "/summary.txt", report::card(summary, kPlain), 0644, true);
 }
@@ -179,8 +189,10 @@ Result<std::string> Recording::finish(const Ended& ended, int64_t now_ns) {
 }
 
 // Disk full, or the folder was removed during the run. The segments go away after this, so it is the last chance.
-Result<std::string> Recording::write_elsewhere(const std::vector<Finding>& findings, const std::string& why) {
-  const auto place = make_fallback_folder(info_.name.empty() ? "run" : info_.name, current_environment());
+Result<std::string> Recording::write_elsewhere(const std::vector<Finding>& findings,
+                                               const std::string& why) {
+  const auto place =
+      make_fallback_folder(info_.name.empty() ? "run" : info_.name, current_environment());
   if (!place) return Error{why + "; and " + place.error().message, place.error().hint};
   note(why + ": this run's files are in " + *place);
   run_.folder = *place;
@@ -213,12 +225,18 @@ std::string Recording::health_json(int64_t now_ns) const {
     const bool known = !entry.phase.empty();
     rank["phase"] = known ? json::value(entry.phase) : json::value(nullptr);
     rank["step"] = known ? json::value(entry.now.step) : json::value(nullptr);
-    rank["since_s"] = known ? json::value(static_cast<double>(now_ns - entry.now.since_ns) / 1e9) : nullptr;
+    rank["since_s"] =
+        known ? json::value(static_cast<double>(now_ns - entry.now.since_ns) / 1e9) : nullptr;
     ranks.push_back(std::move(rank));
   }
-  const json::object health{{"schema", 1},         {"state", "live"},        {"id", run_.id},
-                            {"name", run_.name},   {"folder", run_.folder},  {"version", kVersion},
-                            {"storing", store_.has_value() && !storing_fails_}, {"ranks", std::move(ranks)}};
+  const json::object health{{"schema", 1},
+                            {"state", "live"},
+                            {"id", run_.id},
+                            {"name", run_.name},
+                            {"folder", run_.folder},
+                            {"version", kVersion},
+                            {"storing", store_.has_value() && !storing_fails_},
+                            {"ranks", std::move(ranks)}};
   return json::serialize(health) + "\n";
 }
 

@@ -52,7 +52,8 @@ class Recording {
   bool any_seen() const { return segments_.any_seen(); }
   double fullest() const { return segments_.fullest(); }
   bool first_closed() const;  // the lowest rank seen closed its segment itself
-  bool all_closed() const;  // every rank that the run should have was seen, and closed its segment itself
+  bool all_closed()
+      const;  // every rank that the run should have was seen, and closed its segment itself
   const RunHistory& run() const { return run_; }
 
  private:

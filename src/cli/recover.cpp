@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t kForeignRestNs = 24 * 3600 * int64_t{1'000'000'000};
 constexpr int64_t kUnnamedRestNs = 60 * int64_t{1'000'000'000};
 constexpr int64_t kLockWaitNs = 1'000'000'000;
-constexpr const char* kFinishedLate = "finished by a later command: the run's agent was gone before its end";
+constexpr const char* kFinishedLate =
+    "finished by a later command: the run's agent was gone before its end";
 
 // How long nothing was made or renamed in the folder. By wall clock: a label, used only to be slow with strangers.
 int64_t rest_ns(const std::string& folder) {
@@ -39,31 +40,45 @@ bool nobody_left(const std::string& folder) {
   return lock && !any_process_alive(folder) && static_cast<bool>(mark_ended(folder));
 }
 
+// Its agent is about to end the run, or to die: worth a wait.
+bool is_ending(const std::string& folder) {
+  if (has_ended(folder) || agent_pid(folder) == 0) return true;
+  return !read_members(folder).empty() && !any_process_alive(folder);
+}
+
 }  // namespace
 
 Recovery finish_segment_folder(const std::string& folder, std::string* said) {
   auto info = read_run_info(folder);
-  if (agent_alive(folder)) return has_ended(folder) ? Recovery::kBusy : Recovery::kLive;
+  if (agent_alive(folder)) return is_ending(folder) ? Recovery::kBusy : Recovery::kLive;
   if (!info) return remove_unnamed(folder);
-  if (info->pid_namespace != own_pid_namespace() && rest_ns(folder) < kForeignRestNs) return Recovery::kForeign;
+  if (info->pid_namespace != own_pid_namespace() && rest_ns(folder) < kForeignRestNs)
+    return Recovery::kForeign;
   if (!has_ended(folder) && any_process_alive(folder)) return Recovery::kLive;
   const Fd agent = take_agent_lock(folder);
   info = read_run_info(folder);  // under the lock: another may have been here before us
   if (!agent || !info) return Recovery::kBusy;
   if (!has_ended(folder) && !nobody_left(folder)) return Recovery::kLive;
 
+  if (!info->folder.empty() && !is_folder(info->folder)) {  // its user removed the run
+    remove_segment_folder(folder);
+    return Recovery::kRemoved;
+  }
   const std::vector<Member> members = read_members(folder);
   int64_t ended_mono_ns = 0;
-  for (const Member& member : members) ended_mono_ns = std::max(ended_mono_ns, member.ended_mono_ns);
-  const bool all_told = !members.empty() && std::all_of(members.begin(), members.end(), [](const Member& m) {
-    return m.ended_mono_ns > 0;
-  });
+  for (const Member& member : members)
+    ended_mono_ns = std::max(ended_mono_ns, member.ended_mono_ns);
+  const bool all_told =
+      !members.empty() && std::all_of(members.begin(), members.end(),
+                                      [](const Member& m) { return m.ended_mono_ns > 0; });
   Recording recording(folder, *info);
   recording.note(kFinishedLate);
-  const Recording::Ended ended{exit_code(members), all_told ? ended_mono_ns - info->started_mono_ns : 0};
+  const Recording::Ended ended{exit_code(members),
+                               all_told ? ended_mono_ns - info->started_mono_ns : 0};
   const auto where = recording.finish(ended, monotonic_ns());
   if (!where) {
-    if (said != nullptr) *said = "cannot finish the run " + info->name + ": " + where.error().message;
+    if (said != nullptr)
+      *said = "cannot finish the run " + info->name + ": " + where.error().message;
     return Recovery::kFailed;
   }
   remove_segment_folder(folder);
@@ -96,12 +111,22 @@ Recovered finish_dead_runs(const std::function<bool()>& go_on) {
     if (!go_on()) break;
     std::string said;
     switch (finish_segment_folder(folder, &said)) {
-      case Recovery::kFinished: ++out.finished; break;
-      case Recovery::kRemoved: ++out.removed; break;
+      case Recovery::kFinished:
+        ++out.finished;
+        break;
+      case Recovery::kRemoved:
+        ++out.removed;
+        break;
       case Recovery::kLive:
-      case Recovery::kBusy: ++out.live; break;
-      case Recovery::kForeign: ++out.foreign; break;
-      case Recovery::kFailed: out.problems.push_back(said); break;
+      case Recovery::kBusy:
+        ++out.live;
+        break;
+      case Recovery::kForeign:
+        ++out.foreign;
+        break;
+      case Recovery::kFailed:
+        out.problems.push_back(said);
+        break;
     }
   }
   return out;

@@ -68,8 +68,9 @@ Member own_member(const Environment& environment) {
 }
 
 // Founds the run: its folder, run.txt. An Error is wrong use.
-Status found(const RunOptions& options, const Identity& identity, const std::vector<std::string>& command,
-             const Settings& settings, const Environment& environment, Prepared& run) {
+Status found(const RunOptions& options, const Identity& identity,
+             const std::vector<std::string>& command, const Settings& settings,
+             const Environment& environment, Prepared& run) {
   RunInfo& info = run.info;
   info.id = identity.id;
   info.command = command;
@@ -82,7 +83,9 @@ Status found(const RunOptions& options, const Identity& identity, const std::vec
   FolderRequest request;
   request.run_dir = options.run_dir;
   request.overwrite = options.overwrite;
-  request.name = options.name.empty() ? script_stem(command) + "-" + time_label(info.started_wall_ns) : options.name;
+  request.name = options.name.empty()
+                     ? script_stem(command) + "-" + time_label(info.started_wall_ns)
+                     : options.name;
   request.cwd = absolute_path(".");
   request.run_id = identity.id;
   request.launcher_id = identity.launcher;
@@ -120,7 +123,8 @@ Result<Prepared> prepare(const RunOptions& options, const std::vector<std::strin
   run.segment_folder = joined->folder;
   run.owner = joined->owner;
   if (run.owner) {
-    if (const Status founded = found(options, identity, command, settings, environment, run); !founded) {
+    if (const Status founded = found(options, identity, command, settings, environment, run);
+        !founded) {
       remove_locked_segment_folder(run.segment_folder);
       return founded.error();
     }
@@ -131,12 +135,15 @@ Result<Prepared> prepare(const RunOptions& options, const std::vector<std::strin
   } else if (auto info = read_run_info(run.segment_folder)) {
     run.info = std::move(*info);
   }
-  if (const Status written = write_member(run.segment_folder, run.self); !written) return unrecorded(written.error());
+  if (const Status written = write_member(run.segment_folder, run.self); !written)
+    return unrecorded(written.error());
   return run;
 }
 
-std::vector<std::string> child_environment(const Prepared& run, const std::optional<std::string>& inject,
-                                           const Settings& settings, const Environment& environment) {
+std::vector<std::string> child_environment(const Prepared& run,
+                                           const std::optional<std::string>& inject,
+                                           const Settings& settings,
+                                           const Environment& environment) {
   if (run.segment_folder.empty()) return environment_with({});
   const auto effective = settings.effective();
   std::vector<std::pair<std::string, std::string>> additions = {
@@ -147,8 +154,10 @@ std::vector<std::string> child_environment(const Prepared& run, const std::optio
       {"STEPSCOPE_SHM_SHARE", effective.at("shm_share")}};
   const auto found = environment.find("PYTHONPATH");
   const std::string before = found == environment.end() ? "" : found->second;
-  const bool already = inject && (before == *inject || before.starts_with(*inject + ":"));  // a run within a run
-  if (inject && !already) additions.emplace_back("PYTHONPATH", before.empty() ? *inject : *inject + ":" + before);
+  const bool already =
+      inject && (before == *inject || before.starts_with(*inject + ":"));  // a run within a run
+  if (inject && !already)
+    additions.emplace_back("PYTHONPATH", before.empty() ? *inject : *inject + ":" + before);
   return environment_with(additions);
 }
 
@@ -166,18 +175,21 @@ void forget(const Prepared& run, const Supervisor& supervisor) {
 
 int run(const RunOptions& options, const std::vector<std::string>& words) {
   if (words.empty())
-    return fail({"run: there is no command to run", "for example: stepscope run python train.py"}, kWrongUse);
+    return fail({"run: there is no command to run", "for example: stepscope run python train.py"},
+                kWrongUse);
   const Environment environment = current_environment();
   const auto command = runnable(words, environment);
   if (!command) return fail(command.error(), 127);
-  if (const auto off = environment.find("STEPSCOPE"); off != environment.end() && off->second == "0") {
+  if (const auto off = environment.find("STEPSCOPE");
+      off != environment.end() && off->second == "0") {
     const ExecFailure failure = become(*command);
     return fail(failure.error, failure.exit_code);
   }
   const auto settings = settings_of(options, environment);
   if (!settings) return fail(settings.error(), kWrongUse);
   if (!options.name.empty())
-    if (const Status named = check_name(options.name); !named) return fail(named.error(), kWrongUse);
+    if (const Status named = check_name(options.name); !named)
+      return fail(named.error(), kWrongUse);
 
   auto signals = Signals::take_over();
   if (!signals) return fail(signals.error(), kWrongUse);
@@ -188,12 +200,15 @@ int run(const RunOptions& options, const std::vector<std::string>& words) {
   if (!prepared) return fail(prepared.error(), kWrongUse);
   Prepared& run = *prepared;
   if (!inject && !run.segment_folder.empty() && !options.quiet)
-    say_error({"the Python part of stepscope was not found beside " + own_path() +
-                   ": only programs that use stepscope/recorder.h are observed",
-               "install it again (pip install .), or set STEPSCOPE_HOME to the folder of the package"});
+    say_error(
+        {"the Python part of stepscope was not found beside " + own_path() +
+             ": only programs that use stepscope/recorder.h are observed",
+         "install it again (pip install .), or set STEPSCOPE_HOME to the folder of the package"});
 
-  Supervisor supervisor(std::move(*signals), std::move(witness), run.segment_folder, run.owner, run.self);
-  const Started started = supervisor.start(*command, child_environment(run, inject, *settings, environment));
+  Supervisor supervisor(std::move(*signals), std::move(witness), run.segment_folder, run.owner,
+                        run.self);
+  const Started started =
+      supervisor.start(*command, child_environment(run, inject, *settings, environment));
   if (started.error_number != 0) {
     forget(run, supervisor);
     const ExecFailure failure = exec_failure((*command)[0], started.error_number);
@@ -239,24 +254,33 @@ RunWords split_run_words(const CLI::App& run, const std::vector<std::string>& wo
 
 void add_run(CLI::App& app, const std::vector<std::string>& command, Action& action) {
   const auto options = std::make_shared<RunOptions>();
-  CLI::App* run_app = app.add_subcommand("run", "Run a command and observe every training process in it");
+  CLI::App* run_app =
+      app.add_subcommand("run", "Run a command and observe every training process in it");
   run_app->footer(
       "stepscope run [OPTIONS] [--] CMD...\n"
-      "CMD is any launcher: python train.py, -m module, torchrun, accelerate launch; `train.py ...` is run with python.\n"
-      "Its exit code is passed on (killed by signal N: 128 + N). The card goes to stderr, stdout is CMD's alone.\n"
+      "CMD is any launcher: python train.py, -m module, torchrun, accelerate launch; `train.py "
+      "...` is run with python.\n"
+      "Its exit code is passed on (killed by signal N: 128 + N). The card goes to stderr, stdout "
+      "is CMD's alone.\n"
       "STEPSCOPE=0 in the environment runs CMD without recording.");
-  run_app->add_option("--run-dir", options->run_dir, "Folder for the run's files (default: stepscope-runs/NAME)")
+  run_app
+      ->add_option("--run-dir", options->run_dir,
+                   "Folder for the run's files (default: stepscope-runs/NAME)")
       ->option_text("DIR");
   run_app->add_flag("--overwrite", options->overwrite, "Replace the run that --run-dir holds");
-  run_app->add_option("--name", options->name, "Name of the run (default: script and start time)")->option_text("NAME");
-  run_app->add_option("--run-id", options->run_id, "Processes with the same id are one run")->option_text("ID");
+  run_app->add_option("--name", options->name, "Name of the run (default: script and start time)")
+      ->option_text("NAME");
+  run_app->add_option("--run-id", options->run_id, "Processes with the same id are one run")
+      ->option_text("ID");
   run_app->add_flag("--quiet", options->quiet, "No card and no notices");
   run_app->add_flag("--json", options->json, "Print summary.json to stdout after CMD's end");
   run_app->add_option("--set", options->set, "Change a setting; may be repeated")
       ->option_text("KEY=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  run_app->add_option("--fail-on", options->fail_on, "Exit with 1 when CMD ended well but a certain finding is this bad")
+  run_app
+      ->add_option("--fail-on", options->fail_on,
+                   "Exit with 1 when CMD ended well but a certain finding is this bad")
       ->option_text("warning|critical")
       ->check(CLI::IsMember({"warning", "critical"}));
   run_app->callback([&action, &command, options] {

@@ -41,16 +41,19 @@ std::string first_failing(const std::string& summary_json, const std::string& fa
     const json::object& finding = entry.get_object();
     const std::string severity = word(finding, "severity");
     const bool bad = severity == "critical" || (severity == "warning" && fail_on == "warning");
-    if (bad && word(finding, "confidence") != "possible") return word(finding, "code") + " is " + severity;
+    if (bad && word(finding, "confidence") != "possible")
+      return word(finding, "code") + " is " + severity;
   }
   return "";
 }
 
 int show_end(const RunEndView& view) {
   if (!view.quiet)
-    for (const std::string& line : std::set<std::string>(view.said.begin(), view.said.end())) say(line);
-  const auto summary = view.folder.empty() ? Result<std::string>(Error{"this run leaves no files", ""})
-                                           : read_file(view.folder + "/summary.json");
+    for (const std::string& line : std::set<std::string>(view.said.begin(), view.said.end()))
+      say(line);
+  const auto summary = view.folder.empty()
+                           ? Result<std::string>(Error{"this run leaves no files", ""})
+                           : read_file(view.folder + "/summary.json");
   if (!view.quiet) {
     if (!view.finished) say_unfinished(view);
     if (!view.interrupted && !view.folder.empty())

@@ -7,12 +7,12 @@
 namespace stepscope::cli {
 
 struct RunEndView {
-  std::string folder;             // where the summary is
+  std::string folder;  // where the summary is
   bool finished = false, others_alive = false, interrupted = false;
   std::vector<std::string> said;  // by the agent
   bool quiet = false, json = false;
-  std::string fail_on;            // "warning", "critical" or empty
-  int exit_code = 0;              // the child's
+  std::string fail_on;  // "warning", "critical" or empty
+  int exit_code = 0;    // the child's
 };
 int show_end(const RunEndView& view);
 

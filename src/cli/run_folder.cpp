@@ -38,9 +38,10 @@ std::string plain(std::string_view text) {
 
 // `-m` modules that start something else.
 bool is_launcher_module(std::string_view module) {
-  constexpr std::array kLaunchers = {"torch.distributed.run", "torch.distributed.launch",
-                                     "accelerate.commands.launch", "accelerate.commands.accelerate_cli",
-                                     "deepspeed.launcher.launch", "deepspeed.launcher.runner"};
+  constexpr std::array kLaunchers = {
+      "torch.distributed.run",      "torch.distributed.launch",
+      "accelerate.commands.launch", "accelerate.commands.accelerate_cli",
+      "deepspeed.launcher.launch",  "deepspeed.launcher.runner"};
   return std::find(kLaunchers.begin(), kLaunchers.end(), module) != kLaunchers.end();
 }
 
@@ -89,7 +90,8 @@ bool make_private(const std::string& folder) {
   return false;
 }
 
-RunFolder fall_back(const FolderRequest& request, const std::string& wanted, const std::string& why) {
+RunFolder fall_back(const FolderRequest& request, const std::string& wanted,
+                    const std::string& why) {
   RunFolder out{.path = "", .name = request.name, .notices = {}};
   const std::string reason = "cannot write in " + wanted + " (" + why + ")";
   const auto folder = make_fallback_folder(request.name, request.environment);
@@ -107,14 +109,16 @@ Result<RunFolder> make_explicit(const FolderRequest& request) {
   const std::string path = absolute_path(request.run_dir);
   RunFolder out{.path = path, .name = request.name, .notices = {}};
   if (exists(path) && !is_folder(path))
-    return Error{"--run-dir " + request.run_dir + " is a file, not a folder", "give another folder"};
+    return Error{"--run-dir " + request.run_dir + " is a file, not a folder",
+                 "give another folder"};
   if (holds_run(path)) {
     if (request.launcher_id && run_id_in(path) == request.run_id) {
       // The launcher's restart of the same job, or its other node on a shared disk: a part of its own.
       const size_t slash = path.rfind('/');
       if (make_named(path.substr(0, std::max<size_t>(slash, 1)), path.substr(slash + 1), out)) {
         out.name = request.name;
-        out.notices.push_back(path + " holds an earlier part of this job: this part's files are in " + out.path);
+        out.notices.push_back(
+            path + " holds an earlier part of this job: this part's files are in " + out.path);
         return out;
       }
       return fall_back(request, path, errno_text());
@@ -140,7 +144,8 @@ std::string script_stem(const std::vector<std::string>& command) {
   for (size_t i = 0; i < command.size(); ++i) {
     const std::string& word = command[i];
     const std::string base = file_name(word);
-    if (base.starts_with("python") || base == "torchrun" || base == "accelerate" || base == "deepspeed")
+    if (base.starts_with("python") || base == "torchrun" || base == "accelerate" ||
+        base == "deepspeed")
       python = true;
     if (python && word == "-c") return "python";
     if (python && word == "-m" && i + 1 < command.size()) {
@@ -158,7 +163,7 @@ std::string script_stem(const std::vector<std::string>& command) {
 
 std::string time_label(int64_t wall_time_ns) {
   const time_t seconds = static_cast<time_t>(wall_time_ns / 1'000'000'000);
-  struct tm parts {};
+  struct tm parts{};
   ::localtime_r(&seconds, &parts);
   char text[32];
   const size_t length = ::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &parts);
@@ -188,7 +193,8 @@ bool holds_run(const std::string& folder) {
 
 void remove_run_files(const std::string& folder) {
   for (const std::string& name : list_folder(folder))
-    if (name.starts_with("run.db") || name.starts_with("summary.json") || name.starts_with("summary.txt"))
+    if (name.starts_with("run.db") || name.starts_with("summary.json") ||
+        name.starts_with("summary.txt"))
       ::unlink((folder + "/" + name).c_str());
   ::rmdir(folder.c_str());
 }
@@ -197,7 +203,8 @@ Result<std::string> make_fallback_folder(const std::string& name, const Environm
   RunFolder out;
   for (const std::string& place : fallback_places(environment))
     if (make_private(place) && make_named(place, name, out)) return out.path;
-  return Error{"nothing can be written in TMPDIR, /tmp or /dev/shm either", "free some space: df -h /tmp"};
+  return Error{"nothing can be written in TMPDIR, /tmp or /dev/shm either",
+               "free some space: df -h /tmp"};
 }
 
 std::vector<std::string> fallback_places(const Environment& environment) {

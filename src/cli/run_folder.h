@@ -24,18 +24,19 @@ std::string time_label(int64_t wall_ns);
 Status check_name(const std::string& name);
 
 struct FolderRequest {
-  std::string run_dir;       // --run-dir, or empty
+  std::string run_dir;  // --run-dir, or empty
   bool overwrite = false;
-  std::string name;          // --name, else stem and time
+  std::string name;  // --name, else stem and time
   std::string cwd;
   std::string run_id;
-  bool launcher_id = false;  // the same id may come again: its earlier folder is no reason to refuse
+  bool launcher_id =
+      false;  // the same id may come again: its earlier folder is no reason to refuse
   Environment environment;
 };
 
 struct RunFolder {
-  std::string path;                  // absolute; empty when nothing can be written anywhere
-  std::string name;                  // with -2, -3 when the folder has it
+  std::string path;  // absolute; empty when nothing can be written anywhere
+  std::string name;  // with -2, -3 when the folder has it
   std::vector<std::string> notices;
 };
 

@@ -21,8 +21,8 @@ namespace json = boost::json;
 
 bool same_folder(const std::string& a, const std::string& b) {
   struct stat first, second;
-  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 && first.st_ino == second.st_ino &&
-         first.st_dev == second.st_dev;
+  return ::stat(a.c_str(), &first) == 0 && ::stat(b.c_str(), &second) == 0 &&
+         first.st_ino == second.st_ino && first.st_dev == second.st_dev;
 }
 
 int64_t changed_wall_ns(const std::string& path) {
@@ -54,7 +54,7 @@ std::optional<T> number_at(const json::value& summary, const char* group, const 
 
 // "2026-11-29T18:18:27Z", fractions allowed.
 std::optional<int64_t> utc_ns(const std::string& text) {
-  struct tm parts {};
+  struct tm parts{};
   if (::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr) return std::nullopt;
   return int64_t{::timegm(&parts)} * 1'000'000'000;
 }
@@ -81,13 +81,18 @@ bool fill(RunRow& row, const std::string& summary_text) {
 Result<std::string> newest(const std::vector<std::string>& places) {
   for (const std::string& place : places)
     if (const auto rows = list_runs(place); !rows.empty()) return rows.front().folder;
-  return Error{"there is no run below " + places.front(), "record one: stepscope run python train.py"};
+  return Error{"there is no run below " + places.front(),
+               "record one: stepscope run python train.py"};
 }
 
 Error not_found(const std::string& run, const std::vector<std::string>& places) {
   const std::string shown = shell_quote(printable(run, 200));
-  if (is_folder(run)) return {shown + " is not a run's folder: no run.db or summary.json in it", "list them: stepscope runs"};
-  if (exists(run)) return {shown + " is a file, not a run's folder", "give the folder it is in, or: stepscope runs"};
+  if (is_folder(run))
+    return {shown + " is not a run's folder: no run.db or summary.json in it",
+            "list them: stepscope runs"};
+  if (exists(run))
+    return {shown + " is a file, not a run's folder",
+            "give the folder it is in, or: stepscope runs"};
   return {"there is no run " + shown + ": no such folder, nor a name or id below " + places.front(),
           "list them: stepscope runs"};
 }
@@ -109,6 +114,14 @@ bool is_live(const std::string& run_folder) {
 
 std::string run_id_in(const std::string& run_folder) { return row_of(run_folder).id; }
 
+Result<RunHistory> read_history(const std::string& run_folder) {
+  auto history = store::Store::read(run_folder);
+  if (history && history->id.empty())
+    return Error{run_folder + "/run.db is empty: its agent was killed before anything was recorded",
+                 "stepscope runs"};
+  return history;
+}
+
 RunRow row_of(const std::string& run_folder) {
   RunRow row;
   row.folder = run_folder;
@@ -119,7 +132,8 @@ RunRow row_of(const std::string& run_folder) {
   const auto written = read_file(run_folder + "/summary.json");
   const bool known = written && fill(row, *written);
   if (!live && known && row.state == "ended") return row;
-  if (const auto history = store::Store::read(run_folder))  // later than what may have been written meanwhile
+  if (const auto history =
+          read_history(run_folder))  // later than what may have been written meanwhile
     fill(row, report::to_json(report::summarize(*history, engine::diagnose(*history))));
   if (live) row.state = "live";
   return row;
@@ -129,22 +143,26 @@ std::vector<RunRow> list_runs(const std::string& parent) {
   std::vector<RunRow> rows;
   for (const std::string& name : list_folder(parent))
     if (holds_run(parent + "/" + name)) rows.push_back(row_of(parent + "/" + name));
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const RunRow& a, const RunRow& b) { return a.started_wall_ns > b.started_wall_ns; });
+  std::stable_sort(rows.begin(), rows.end(), [](const RunRow& a, const RunRow& b) {
+    return a.started_wall_ns > b.started_wall_ns;
+  });
   return rows;
 }
 
 std::vector<std::string> run_places(const std::string& cwd, const Environment& environment) {
   std::vector<std::string> places = {cwd + "/stepscope-runs"};
+  if (is_folder(places.front())) return places;
   for (const std::string& place : fallback_places(environment))
     if (is_folder(place)) places.push_back(place);
   return places;
 }
 
-Result<std::string> resolve_run(const std::string& run, const std::string& cwd, const Environment& environment) {
-  const std::vector<std::string> places = run_places(cwd, environment);
-  if (run.empty()) return newest(places);
+Result<std::string> resolve_run(const std::string& run, const std::string& cwd,
+                                const Environment& environment) {
+  if (run.empty()) return newest(run_places(cwd, environment));
   if (holds_run(run)) return absolute_path(run);
+  std::vector<std::string> places = fallback_places(environment);
+  places.insert(places.begin(), cwd + "/stepscope-runs");
   if (run.find('/') == std::string::npos) {
     for (const std::string& place : places)
       if (holds_run(place + "/" + run)) return place + "/" + run;

@@ -34,7 +34,9 @@ std::string duration_text(std::optional<double> seconds) {
   return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
 }
 
-std::string count_text(std::optional<int64_t> count) { return count ? std::to_string(*count) : "-"; }
+std::string count_text(std::optional<int64_t> count) {
+  return count ? std::to_string(*count) : "-";
+}
 
 std::string cut(const std::string& text, size_t most) {
   return text.size() <= most ? text : text.substr(0, most - 3) + "...";
@@ -42,15 +44,17 @@ std::string cut(const std::string& text, size_t most) {
 
 std::string table(const std::vector<RunRow>& rows) {
   size_t width = 4;
-  for (const RunRow& row : rows) width = std::max(width, cut(printable(row.name), kMostName).size());
-  std::string text = fmt::format("{:<{}}  {:<15}  {:>12}  {:>5}  {:>8}  {}\n", "name", width, "started", "duration",
-                                 "ranks", "steps", "verdict");
+  for (const RunRow& row : rows)
+    width = std::max(width, cut(printable(row.name), kMostName).size());
+  std::string text = fmt::format("{:<{}}  {:<15}  {:>12}  {:>5}  {:>8}  {}\n", "name", width,
+                                 "started", "duration", "ranks", "steps", "verdict");
   for (const RunRow& row : rows) {
     std::string verdict = row.verdict.empty() ? "-" : printable(row.verdict);
     if (row.state != "ended") verdict += " (" + row.state + ")";
-    text += fmt::format("{:<{}}  {:<15}  {:>12}  {:>5}  {:>8}  {}\n", cut(printable(row.name), kMostName), width,
-                        row.started_wall_ns > 0 ? time_label(row.started_wall_ns) : "-",
-                        duration_text(row.duration_s), count_text(row.ranks), count_text(row.steps), verdict);
+    text += fmt::format(
+        "{:<{}}  {:<15}  {:>12}  {:>5}  {:>8}  {}\n", cut(printable(row.name), kMostName), width,
+        row.started_wall_ns > 0 ? time_label(row.started_wall_ns) : "-",
+        duration_text(row.duration_s), count_text(row.ranks), count_text(row.steps), verdict);
   }
   return text;
 }
@@ -59,7 +63,9 @@ template <typename T>
 json::value or_null(const std::optional<T>& value) {
   return value ? json::value(*value) : json::value(nullptr);
 }
-json::value or_null(const std::string& text) { return text.empty() ? json::value(nullptr) : json::value(text); }
+json::value or_null(const std::string& text) {
+  return text.empty() ? json::value(nullptr) : json::value(text);
+}
 
 std::string list_json(const std::vector<RunRow>& rows) {
   json::array runs;
@@ -81,12 +87,15 @@ std::string list_json(const std::vector<RunRow>& rows) {
 
 int runs(const RunsOptions& options) {
   const int64_t deadline = monotonic_ns() + kFinishNs;
-  for (const std::string& problem : finish_dead_runs([&] { return monotonic_ns() < deadline; }).problems) say(problem);
+  for (const std::string& problem :
+       finish_dead_runs([&] { return monotonic_ns() < deadline; }).problems)
+    say(problem);
   std::vector<std::string> places = {options.folder};
   if (options.folder.empty()) {
     places = run_places(absolute_path("."), current_environment());
   } else if (!is_folder(options.folder)) {
-    say_error({"there is no folder " + shell_quote(printable(options.folder, 200)), "list this folder's: stepscope runs"});
+    say_error({"there is no folder " + shell_quote(printable(options.folder, 200)),
+               "list this folder's: stepscope runs"});
     return kWrongUse;
   }
   std::vector<RunRow> rows;
@@ -110,7 +119,8 @@ int runs(const RunsOptions& options) {
 void add_runs(CLI::App& app, Action& action) {
   const auto options = std::make_shared<RunsOptions>();
   CLI::App* runs_app = app.add_subcommand("runs", "List runs, newest first");
-  runs_app->add_option("DIR", options->folder, "Folder that holds runs (default: ./stepscope-runs)");
+  runs_app->add_option("DIR", options->folder,
+                       "Folder that holds runs (default: ./stepscope-runs)");
   runs_app->add_flag("--json", options->json, "Print one JSON object");
   runs_app->callback([&action, options] { action = [options] { return runs(*options); }; });
 }

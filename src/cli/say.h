@@ -11,9 +11,9 @@ namespace stepscope::cli {
 
 enum Exit { kFine = 0, kCheckFailed = 1, kWrongUse = 2 };
 
-void say(const std::string& line);       // "stepscope: line"
-void say_error(const Error& error);      // the same, and "hint: ..." below it
+void say(const std::string& line);   // "stepscope: line"
+void say_error(const Error& error);  // the same, and "hint: ..." below it
 void say_hint(const std::string& hint);
-void print(const std::string& text);     // stdout, as it is
+void print(const std::string& text);  // stdout, as it is
 
 }  // namespace stepscope::cli

@@ -54,8 +54,8 @@ bool lock_within(int fd, int64_t wait_ns) {
 // The folder of that name is still the one that was opened.
 bool same_file(int fd, const std::string& path) {
   struct stat opened, named;
-  return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
-         opened.st_dev == named.st_dev;
+  return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
 }  // namespace
@@ -167,7 +167,7 @@ std::vector<std::string> segment_folders() {
     struct stat st;
     const std::string path = root + "/" + name;
     if (name.starts_with("db-")) continue;  // a live database of a run on a network disk (store)
-    if (name.starts_with(kGone)) {  // whoever removed it was killed
+    if (name.starts_with(kGone)) {          // whoever removed it was killed
       remove_tree(path);
       continue;
     }
@@ -218,7 +218,8 @@ Fd take_agent_lock(const std::string& folder) {
   const int32_t pid = ::getpid();
   const std::string line =
       std::to_string(pid) + " " + std::to_string(sampler::process_start(pid).value_or(0)) + "\n";
-  if (::ftruncate(fd.get(), 0) != 0 || !write_all(fd.get(), line)) return fd;  // full: the lock is what counts
+  if (::ftruncate(fd.get(), 0) != 0 || !write_all(fd.get(), line))
+    return fd;  // full: the lock is what counts
   return fd;
 }
 
@@ -245,7 +246,8 @@ bool any_segment_alive(const std::string& folder) {
     const auto reader = ring::Reader::open(folder + "/" + name);
     if (!reader) continue;
     const ring::IdentityValue identity = reader->identity();
-    if (identity.pid > 0 && sampler::process_alive(identity.pid, identity.pid_start_ticks)) return true;
+    if (identity.pid > 0 && sampler::process_alive(identity.pid, identity.pid_start_ticks))
+      return true;
   }
   return false;
 }
@@ -286,11 +288,13 @@ Result<Joined> join_segment_folder(const std::string& key, int64_t wait_ns,
       return Error{"cannot lock " + folder + ": " + errno_text(), "try: stepscope clean"};
     }
     if (!exists(folder + "/run.txt")) return Joined{folder, true, std::move(lock)};
-    if (!has_ended(folder) && any_process_alive(folder)) return Joined{folder, false, std::move(lock)};
+    if (!has_ended(folder) && any_process_alive(folder))
+      return Joined{folder, false, std::move(lock)};
     lock.reset();
     if (!agent_alive(folder)) finish(folder);
   }
-  return Error{folder + " belongs to a run that has ended and is not finished yet", "try: stepscope clean"};
+  return Error{folder + " belongs to a run that has ended and is not finished yet",
+               "try: stepscope clean"};
 }
 
 }  // namespace stepscope::cli

@@ -48,17 +48,17 @@ struct Member {
   int32_t rank = 0;
   int32_t child_pid = 0;
   int64_t child_start = 0;
-  std::string code;           // empty until the child's end, then "0" to "255", or "signal N"
+  std::string code;  // empty until the child's end, then "0" to "255", or "signal N"
   int64_t ended_mono_ns = 0;
 };
 std::string format_member(const Member& member);
 std::optional<Member> parse_member(std::string_view text);
-bool is_alive(const Member& member);                // not ended, and supervisor or child exists
+bool is_alive(const Member& member);                 // not ended, and supervisor or child exists
 std::optional<int> exit_code(const Member& member);  // 128 + N for "signal N"
 // Of the run: the first code that is not 0, in order of rank; absent when a member was lost.
 std::optional<int> exit_code(std::vector<Member> members);
 
-std::string segment_root();            // /dev/shm/stepscope-<uid>, whether or not it exists
+std::string segment_root();  // /dev/shm/stepscope-<uid>, whether or not it exists
 Result<std::string> make_segment_root();
 std::vector<std::string> segment_folders();  // below it, absolute
 
@@ -80,7 +80,7 @@ bool any_process_alive(const std::string& folder);  // members or segments
 bool has_ended(const std::string& folder);
 Status mark_ended(const std::string& folder);
 void remove_locked_segment_folder(const std::string& folder);  // by who holds the folder's lock
-void remove_segment_folder(const std::string& folder);         // renamed first: nobody joins half a folder
+void remove_segment_folder(const std::string& folder);  // renamed first: nobody joins half a folder
 
 // Joins or founds. `lock` is held on return: write run.txt (owner) and the member file, then let it go.
 struct Joined {
@@ -89,6 +89,7 @@ struct Joined {
   Fd lock;
 };
 // finish: called for a folder of this key whose processes have all ended and that nobody finishes.
-Result<Joined> join_segment_folder(const std::string& key, int64_t wait_ns, void (*finish)(const std::string& folder));
+Result<Joined> join_segment_folder(const std::string& key, int64_t wait_ns,
+                                   void (*finish)(const std::string& folder));
 
 }  // namespace stepscope::cli

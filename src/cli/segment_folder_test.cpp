@@ -49,9 +49,17 @@ class SegmentFolderTest : public testing::Test {
 };
 
 TEST(RunInfo, RoundTrip) {
-  RunInfo info{.folder = "/a b/c\nd", .id = "x=y", .name = "n\\n", .command = {"python", "a \"b\".py", ""},
-               .settings = {{"warmup_steps", "3"}}, .started_wall_ns = 5, .started_mono_ns = 6,
-               .owner_pid = 7, .owner_start = 8, .pid_namespace = 9, .notices = {"one", "two"}};
+  RunInfo info{.folder = "/a b/c\nd",
+               .id = "x=y",
+               .name = "n\\n",
+               .command = {"python", "a \"b\".py", ""},
+               .settings = {{"warmup_steps", "3"}},
+               .started_wall_ns = 5,
+               .started_mono_ns = 6,
+               .owner_pid = 7,
+               .owner_start = 8,
+               .pid_namespace = 9,
+               .notices = {"one", "two"}};
   const auto read = parse_run_info(format_run_info(info));
   ASSERT_TRUE(read);
   EXPECT_EQ(format_run_info(*read), format_run_info(info));
@@ -62,7 +70,8 @@ TEST(RunInfo, RoundTrip) {
 TEST(RunInfo, HostileBytesAreNoRun) {
   EXPECT_FALSE(parse_run_info(""));
   EXPECT_FALSE(parse_run_info("folder=/x"));
-  const auto odd = parse_run_info("folder=\nid=a\ncommand=[1,{}\nowner_pid=99999999999999\nsettings=3");
+  const auto odd =
+      parse_run_info("folder=\nid=a\ncommand=[1,{}\nowner_pid=99999999999999\nsettings=3");
   ASSERT_TRUE(odd);
   EXPECT_TRUE(odd->command.empty());
   EXPECT_EQ(odd->owner_pid, 0);
@@ -78,7 +87,8 @@ TEST(Member, RoundTripAndCodes) {
   EXPECT_EQ(exit_code(*read), 143);
   EXPECT_EQ(exit_code(me("0")), 0);
   EXPECT_EQ(exit_code(me("255")), 255);
-  for (const char* bad : {"", "256", "-1", "signal", "signal x", "x"}) EXPECT_FALSE(exit_code(me(bad))) << bad;
+  for (const char* bad : {"", "256", "-1", "signal", "signal x", "x"})
+    EXPECT_FALSE(exit_code(me(bad))) << bad;
   EXPECT_FALSE(parse_member("rank=1\n"));
 }
 
@@ -143,7 +153,9 @@ TEST_F(SegmentFolderTest, AnEndingRunIsWaitedForAndNotJoined) {
 }
 
 TEST_F(SegmentFolderTest, ALockOnARemovedFolderIsNone) {
-  { const auto first = join(); }
+  {
+    const auto first = join();
+  }
   Fd lock = lock_folder(folder(), 0);
   ASSERT_TRUE(lock);
   EXPECT_FALSE(lock_folder(folder(), 0));
@@ -155,7 +167,9 @@ TEST_F(SegmentFolderTest, ALockOnARemovedFolderIsNone) {
 }
 
 TEST_F(SegmentFolderTest, OneAgentAtATimeAndItIsNamed) {
-  { const auto first = join(); }
+  {
+    const auto first = join();
+  }
   EXPECT_FALSE(agent_alive(folder()));
   {
     const Fd agent = take_agent_lock(folder());
@@ -169,7 +183,9 @@ TEST_F(SegmentFolderTest, OneAgentAtATimeAndItIsNamed) {
 }
 
 TEST_F(SegmentFolderTest, GarbageIsNoMember) {
-  { const auto first = join(); }
+  {
+    const auto first = join();
+  }
   ASSERT_TRUE(write_file(folder() + "/member-1", "\xff\xfe garbage"));
   ASSERT_TRUE(write_file(folder() + "/seg-1-2", std::string(300, '\xff')));
   EXPECT_TRUE(read_members(folder()).empty());

@@ -27,7 +27,8 @@ struct ShowOptions {
 void finish_first(const std::string& run_folder) {
   const int64_t deadline = monotonic_ns() + kFinishOthersNs;
   const auto in_time = [&] { return monotonic_ns() < deadline; };
-  for (auto folder = segment_folder_of(run_folder); folder && in_time(); folder = segment_folder_of(run_folder)) {
+  for (auto folder = segment_folder_of(run_folder); folder && in_time();
+       folder = segment_folder_of(run_folder)) {
     std::string said;
     const Recovery how = finish_segment_folder(*folder, &said);
     if (!said.empty()) say(said);
@@ -36,7 +37,8 @@ void finish_first(const std::string& run_folder) {
   }
   (void)finish_dead_runs(in_time);
   if (segment_folder_of(run_folder)) return;
-  if (const Status finished = finish_run_folder(run_folder); !finished && !exists(run_folder + "/summary.txt"))
+  if (const Status finished = finish_run_folder(run_folder);
+      !finished && !exists(run_folder + "/summary.txt"))
     say_error(finished.error());
 }
 
@@ -76,7 +78,8 @@ int show(const ShowOptions& options) {
 void add_show(CLI::App& app, Action& action) {
   const auto options = std::make_shared<ShowOptions>();
   CLI::App* show_app = app.add_subcommand("show", "Print a run's card, or summary.json, again");
-  show_app->footer("A run that is going on shows its present state. One that was killed is finished first.");
+  show_app->footer(
+      "A run that is going on shows its present state. One that was killed is finished first.");
   show_app->add_option("RUN", options->run, "Folder, name or id of the run (default: the newest)");
   show_app->add_flag("--json", options->json, "Print summary.json");
   show_app->callback([&action, options] { action = [options] { return show(*options); }; });

@@ -21,8 +21,8 @@ namespace {
 sigset_t passed_on() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGCONT, SIGTSTP, SIGXCPU,
-                           SIGVTALRM, SIGPROF, SIGWINCH, SIGIO, SIGPWR})
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGTERM, SIGCONT,
+                           SIGTSTP, SIGXCPU, SIGVTALRM, SIGPROF, SIGWINCH, SIGIO, SIGPWR})
     sigaddset(&set, number);
   for (int number = SIGRTMIN; number <= SIGRTMAX; ++number) sigaddset(&set, number);
   return set;
@@ -82,6 +82,10 @@ std::vector<Signal> Forwarding::take_due(int64_t now_ns) {
   return due;
 }
 
+void Forwarding::postpone(int64_t now_ns) {
+  for (Entry& entry : pending_) entry.at_ns = now_ns;
+}
+
 std::optional<int64_t> Forwarding::next_due_ns() const {
   if (pending_.empty()) return std::nullopt;
   return pending_.front().at_ns + kWitnessNs;
@@ -92,7 +96,7 @@ Result<Signals> Signals::take_over() {
   sigset_t set = passed_on();
   sigaddset(&set, SIGCHLD);
   ::sigprocmask(SIG_BLOCK, &set, &signals.mask_before_);
-  struct sigaction plain {};
+  struct sigaction plain{};
   plain.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &plain, &signals.pipe_before_);
   plain.sa_handler = SIG_DFL;  // some launchers ignore it, and then wait() finds nothing
@@ -110,8 +114,8 @@ std::vector<Signal> Signals::read() {
   std::vector<Signal> out;
   signalfd_siginfo info;
   while (::read(fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
-    out.push_back({static_cast<int>(info.ssi_signo), static_cast<int32_t>(info.ssi_pid), info.ssi_code,
-                   static_cast<int64_t>(info.ssi_ptr)});
+    out.push_back({static_cast<int>(info.ssi_signo), static_cast<int32_t>(info.ssi_pid),
+                   info.ssi_code, static_cast<int64_t>(info.ssi_ptr)});
   return out;
 }
 
@@ -123,7 +127,8 @@ void Signals::give_back() const {
 
 Result<Witness> Witness::start() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return Error{"cannot make a pipe: " + errno_text(), ""};
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    return Error{"cannot make a pipe: " + errno_text(), ""};
   Witness witness;
   witness.reports_ = Fd(ends[0]);
   const Fd write_end(ends[1]);
@@ -148,7 +153,8 @@ std::vector<Signal> Witness::read() {
   std::vector<Signal> out;
   Signal signal;
   ssize_t n;
-  while ((n = ::read(reports_.get(), &signal, sizeof signal)) == static_cast<ssize_t>(sizeof signal))
+  while ((n = ::read(reports_.get(), &signal, sizeof signal)) ==
+         static_cast<ssize_t>(sizeof signal))
     out.push_back(signal);
   if (n == 0) reports_.reset();  // it is gone
   return out;
@@ -163,6 +169,15 @@ bool Witness::has_pending(int signal_number) const {
     if (bits && (*bits >> (signal_number - 1) & 1) != 0) return true;
   }
   return false;
+}
+
+bool Witness::at_rest() const {
+  const auto stat = read_file("/proc/" + std::to_string(pid_) + "/stat", 1024);
+  if (!stat) return true;  // /proc is hidden: time is all there is to go by
+  const size_t name_end = stat->rfind(") ");
+  const char state =
+      name_end != std::string::npos && name_end + 2 < stat->size() ? (*stat)[name_end + 2] : 'S';
+  return state != 'R' && state != 'D';
 }
 
 }  // namespace stepscope::cli

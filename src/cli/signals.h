@@ -7,7 +7,7 @@
 // stands in the group, the witness: it does nothing but report what signals it got. What both got, the child got.
 //
 //   signal at the supervisor --> pending --witness reports the same--> dropped
-//                                        --kWitnessNs pass, nothing pending there--> passed on
+//                                        --kWitnessNs pass, and the witness is at rest--> passed on
 //
 // Thread safety: one thread. Lifetime: the witness dies with the supervisor (PDEATHSIG) or with this object.
 // Invariant: handlers and ignored signals are inherited by the child as they were; only the mask is ours, and undone.
@@ -35,12 +35,14 @@ struct Signal {
 // Pure: which signals are passed on, and when.
 class Forwarding {
  public:
-  static constexpr int64_t kWitnessNs = 20'000'000;   // how long a report may lag behind
+  static constexpr int64_t kWitnessNs = 20'000'000;    // how long a report may lag behind
   static constexpr int64_t kForgetNs = 1'000'000'000;  // a report that no signal of ours matches
 
   void arrived(const Signal& signal, int64_t now_ns);
   void witnessed(const Signal& signal, int64_t now_ns);
   std::vector<Signal> take_due(int64_t now_ns);
+  void postpone(
+      int64_t now_ns);  // what is pending arrived now: we or the witness did not get to run
   std::optional<int64_t> next_due_ns() const;
 
  private:
@@ -66,7 +68,7 @@ class Signals {
   Signals() = default;
   Fd fd_;
   sigset_t mask_before_{};
-  struct sigaction pipe_before_ {}, child_before_ {};
+  struct sigaction pipe_before_{}, child_before_{};
 };
 
 class Witness {
@@ -80,7 +82,8 @@ class Witness {
   pid_t pid() const { return pid_; }
   std::vector<Signal> read();
   bool has_pending(int signal_number) const;  // it got it and did not come to report it yet
-  void reaped() { pid_ = -1; }                // somebody killed it, and the supervisor's wait() saw it
+  bool at_rest() const;         // asleep, or stopped: all that it could report is in the pipe
+  void reaped() { pid_ = -1; }  // somebody killed it, and the supervisor's wait() saw it
 
  private:
   Witness() = default;

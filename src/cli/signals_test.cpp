@@ -55,6 +55,15 @@ TEST(Forwarding, OneReportExcusesOneSignal) {  // timeout(1) signals its child, 
   EXPECT_EQ(forwarding.take_due(100 * kMs).size(), 1u);
 }
 
+TEST(Forwarding, TimeThatWeWereStoppedDoesNotCount) {
+  Forwarding forwarding;
+  forwarding.arrived(kTerm, 0);
+  forwarding.postpone(500 * kMs);
+  EXPECT_TRUE(forwarding.take_due(500 * kMs).empty());
+  forwarding.witnessed(kTerm, 501 * kMs);
+  EXPECT_TRUE(forwarding.take_due(1000 * kMs).empty());
+}
+
 TEST(Forwarding, ReportsAreForgotten) {
   Forwarding forwarding;
   forwarding.witnessed(kTerm, 0);

@@ -22,7 +22,9 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr size_t kMaxAgentText = 16 * 1024;
 constexpr int64_t kRestartPauseNs[Supervisor::kAgentRestarts] = {100 * kMs, kSecond, 5 * kSecond};
 
-bool has_terminal() { return static_cast<bool>(Fd(::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC))); }
+bool has_terminal() {
+  return static_cast<bool>(Fd(::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC)));
+}
 
 bool is_request_to_stop(int number) {
   return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
@@ -30,15 +32,16 @@ bool is_request_to_stop(int number) {
 
 }  // namespace
 
-Supervisor::Supervisor(Signals signals, std::optional<Witness> witness, std::string segment_folder, bool owner,
-                       Member self)
+Supervisor::Supervisor(Signals signals, std::optional<Witness> witness, std::string segment_folder,
+                       bool owner, Member self)
     : signals_(std::move(signals)),
       witness_(std::move(witness)),
       folder_(std::move(segment_folder)),
       owner_(owner),
       self_(std::move(self)) {}
 
-Started Supervisor::start(const std::vector<std::string>& command, const std::vector<std::string>& environment) {
+Started Supervisor::start(const std::vector<std::string>& command,
+                          const std::vector<std::string>& environment) {
   const Started started = start_child(command, environment, signals_);
   if (started.error_number != 0) {
     self_.code = std::to_string(exec_failure(command[0], started.error_number).exit_code);
@@ -55,7 +58,8 @@ Started Supervisor::start(const std::vector<std::string>& command, const std::ve
 }
 
 void Supervisor::write_own_member() {
-  if (!folder_.empty()) (void)write_member(folder_, self_);  // lost: the agent sees that we and the child are gone
+  if (!folder_.empty())
+    (void)write_member(folder_, self_);  // lost: the agent sees that we and the child are gone
 }
 
 void Supervisor::launch_agent() {
@@ -73,7 +77,8 @@ int Supervisor::wait() {
     if (next_agent_start_ns_ >= 0 && monotonic_ns() >= next_agent_start_ns_) launch_agent();
   }
   const int code = WIFEXITED(*status_) ? WEXITSTATUS(*status_) : 128 + WTERMSIG(*status_);
-  self_.code = WIFEXITED(*status_) ? std::to_string(code) : "signal " + std::to_string(WTERMSIG(*status_));
+  self_.code =
+      WIFEXITED(*status_) ? std::to_string(code) : "signal " + std::to_string(WTERMSIG(*status_));
   self_.ended_mono_ns = monotonic_ns();
   write_own_member();
   witness_.reset();
@@ -87,7 +92,8 @@ void Supervisor::poll_once(int64_t until_ns) {
                        {agent_.output.get(), POLLIN, 0}};
   int timeout_ms = -1;
   if (until_ns != INT64_MAX)
-    timeout_ms = static_cast<int>(std::clamp<int64_t>((until_ns - monotonic_ns() + kMs - 1) / kMs, 0, 60'000));
+    timeout_ms = static_cast<int>(
+        std::clamp<int64_t>((until_ns - monotonic_ns() + kMs - 1) / kMs, 0, 60'000));
   ::poll(entries, 3, timeout_ms);
   if (entries[2].revents != 0) read_agent();
   handle_signals();
@@ -95,32 +101,41 @@ void Supervisor::poll_once(int64_t until_ns) {
 
 void Supervisor::handle_signals() {
   const std::vector<Signal> arrived = signals_.read();
-  const int64_t now = monotonic_ns();
+  int64_t now = monotonic_ns();
   if (witness_)
     for (const Signal& signal : witness_->read()) forwarding_.witnessed(signal, now);
   for (const Signal& signal : arrived) {
     if (signal.number == SIGCHLD) {
       reap();
+      now = monotonic_ns();  // we may have been stopped with the child
       continue;
     }
     if (is_request_to_stop(signal.number)) asked_to_stop_ = true;
     // The scheduler's warning: whatever happens next, the summary of this moment is on disk.
     if (signal.number == SIGTERM) summary_wanted_ = !folder_.empty();
-    if (status_ || signal.sender == child_) continue;  // what the child sends its parent is not for itself
+    if (status_ || signal.sender == child_)
+      continue;  // what the child sends its parent is not for itself
     forwarding_.arrived(signal, now);
+  }
+  const auto due = forwarding_.next_due_ns();
+  if (witness_ && due && *due <= now) {
+    if (!witness_->at_rest()) forwarding_.postpone(now);  // a busy machine: it will tell
+    for (const Signal& signal : witness_->read()) forwarding_.witnessed(signal, now);
   }
   for (const Signal& signal : forwarding_.take_due(now))
     if (!witness_ || !witness_->has_pending(signal.number)) pass_on(signal);
   if (!summary_wanted_) return;
   const pid_t agent = agent_.pid > 0 ? agent_.pid : agent_pid(folder_);
-  if (agent > 0 && ::kill(agent, SIGUSR1) == 0) summary_wanted_ = false;  // else when there is one again
+  if (agent > 0 && ::kill(agent, SIGUSR1) == 0)
+    summary_wanted_ = false;  // else when there is one again
 }
 
 void Supervisor::pass_on(const Signal& signal) {
   if (status_ || child_ <= 0) return;
   sigval value{};
   value.sival_ptr = reinterpret_cast<void*>(signal.value);
-  if (signal.code != SI_QUEUE || ::sigqueue(child_, signal.number, value) != 0) ::kill(child_, signal.number);
+  if (signal.code != SI_QUEUE || ::sigqueue(child_, signal.number, value) != 0)
+    ::kill(child_, signal.number);
   if (signal.number == SIGCONT && witness_) ::kill(witness_->pid(), SIGCONT);
 }
 
@@ -143,8 +158,11 @@ void Supervisor::reap() {
 
 // ^Z stops the child as part of the group. The shell watches us, so we stop too; fg continues the group.
 void Supervisor::child_stopped(int signal_number) {
-  const bool by_terminal = signal_number == SIGTSTP || signal_number == SIGTTIN || signal_number == SIGTTOU;
-  if (by_terminal && has_terminal()) ::kill(::getpid(), SIGSTOP);
+  const bool by_terminal =
+      signal_number == SIGTSTP || signal_number == SIGTTIN || signal_number == SIGTTOU;
+  if (!by_terminal || !has_terminal()) return;
+  ::kill(::getpid(), SIGSTOP);
+  forwarding_.postpone(monotonic_ns());  // the time we were stopped is not the witness's delay
 }
 
 void Supervisor::agent_gone(int status) {
@@ -152,7 +170,8 @@ void Supervisor::agent_gone(int status) {
   agent_.pid = -1;
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;  // it ended by itself
   if (agent_starts_ > kAgentRestarts) return;
-  next_agent_start_ns_ = monotonic_ns() + kRestartPauseNs[std::clamp(agent_starts_ - 1, 0, kAgentRestarts - 1)];
+  next_agent_start_ns_ =
+      monotonic_ns() + kRestartPauseNs[std::clamp(agent_starts_ - 1, 0, kAgentRestarts - 1)];
 }
 
 void Supervisor::read_agent() {
@@ -180,7 +199,8 @@ Supervisor::RunEnd Supervisor::wait_for_end() {
     const int64_t now = monotonic_ns();
     if (end.finished || end.interrupted || now >= deadline) break;
     const bool ours = agent_.pid > 0;
-    if (!ours && !last_try && !agent_alive(folder_)) {  // nobody is there to end it: one more agent, whoever we are
+    if (!ours && !last_try &&
+        !agent_alive(folder_)) {  // nobody is there to end it: one more agent, whoever we are
       last_try = true;
       launch_agent();
       continue;

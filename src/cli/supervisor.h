@@ -24,17 +24,19 @@ class Supervisor {
   static constexpr int64_t kAgentEndNs = 5'000'000'000;
 
   // segment_folder empty: nothing is recorded. owner: this supervisor started the run and keeps its agent.
-  Supervisor(Signals signals, std::optional<Witness> witness, std::string segment_folder, bool owner, Member self);
+  Supervisor(Signals signals, std::optional<Witness> witness, std::string segment_folder,
+             bool owner, Member self);
 
-  Started start(const std::vector<std::string>& command, const std::vector<std::string>& environment);
+  Started start(const std::vector<std::string>& command,
+                const std::vector<std::string>& environment);
   int wait();  // until the child's end; its exit code
 
   // Until the agent has ended the run. What it said comes out.
   struct RunEnd {
-    bool finished = false;       // the summary is final
-    bool others_alive = false;   // other ranks' processes still run
-    bool interrupted = false;    // a signal ended the wait
-    std::string moved_to;        // the summary is there, not in the run folder
+    bool finished = false;      // the summary is final
+    bool others_alive = false;  // other ranks' processes still run
+    bool interrupted = false;   // a signal ended the wait
+    std::string moved_to;       // the summary is there, not in the run folder
     std::vector<std::string> said;
   };
   RunEnd wait_for_end();

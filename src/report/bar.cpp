@@ -14,9 +14,10 @@ namespace stepscope::report {
 namespace {
 
 // In the order of the phases. Letters where there are no blocks: a bar that reads aloud.
-constexpr std::array<const char*, kPhaseCount> kAscii = {"I", "H", "F", "B", "S", "O", "C", "V", "K", "G", "P", "."};
-constexpr std::array<const char*, kPhaseCount> kBlocks = {
-    "█", "▙", "▓", "▒", "▚", "░", "▀", "▞", "▌", "▄", "▐", "·"};
+constexpr std::array<const char*, kPhaseCount> kAscii = {"I", "H", "F", "B", "S", "O",
+                                                         "C", "V", "K", "G", "P", "."};
+constexpr std::array<const char*, kPhaseCount> kBlocks = {"█", "▙", "▓", "▒", "▚", "░",
+                                                          "▀", "▞", "▌", "▄", "▐", "·"};
 
 constexpr int kLongestName = 16;
 constexpr size_t kMostParts = 12;
@@ -28,7 +29,8 @@ std::string glyph_of(const PhaseRow& row, size_t index, size_t user_index, bool 
 
 // Largest remainder, and never none.
 void deal_cells(std::vector<BarPart>& parts, int width) {
-  const double sum = std::accumulate(parts.begin(), parts.end(), 0.0, [](double a, const BarPart& p) { return a + p.share; });
+  const double sum = std::accumulate(parts.begin(), parts.end(), 0.0,
+                                     [](double a, const BarPart& p) { return a + p.share; });
   if (parts.empty() || sum <= 0) return;
   std::vector<std::pair<double, size_t>> remainders;
   int left = width;
@@ -39,10 +41,12 @@ void deal_cells(std::vector<BarPart>& parts, int width) {
     remainders.emplace_back(exact - parts[i].cells, i);
   }
   std::sort(remainders.rbegin(), remainders.rend());
-  for (size_t i = 0; left > 0; i = (i + 1) % remainders.size(), --left) ++parts[remainders[i].second].cells;
+  for (size_t i = 0; left > 0; i = (i + 1) % remainders.size(), --left)
+    ++parts[remainders[i].second].cells;
   while (left < 0) {
-    const auto widest = std::max_element(parts.begin(), parts.end(),
-                                         [](const BarPart& a, const BarPart& b) { return a.cells < b.cells; });
+    const auto widest =
+        std::max_element(parts.begin(), parts.end(),
+                         [](const BarPart& a, const BarPart& b) { return a.cells < b.cells; });
     --widest->cells;
     ++left;
   }
@@ -91,8 +95,8 @@ std::vector<BarPart> bar_parts(const Summary& summary, int width, bool unicode) 
     user_index += row.user ? 1 : 0;
     ++index;
     if (!row.share || *row.share < kLeastShare) continue;
-    parts.push_back({cut(visible(row.name, unicode), kLongestName, unicode), glyph, *row.share, row.mean_ms.value_or(0),
-                     0, summary.verdict.phase == row.name});
+    parts.push_back({cut(visible(row.name, unicode), kLongestName, unicode), glyph, *row.share,
+                     row.mean_ms.value_or(0), 0, summary.verdict.phase == row.name});
   }
   join_smallest(parts);
   deal_cells(parts, width);
@@ -117,8 +121,8 @@ std::vector<std::string> legend(const std::vector<BarPart>& parts, int width) {
       in_line = 0;
     }
     if (in_line++ > 0) lines.back().append(kGap, ' ');
-    lines.back() += p.glyph + " " + pad_right(p.name, name) + "  " + pad_left(percent(p.share), share) + "  " +
-                    pad_left(duration(p.mean_ms), ms);
+    lines.back() += p.glyph + " " + pad_right(p.name, name) + "  " +
+                    pad_left(percent(p.share), share) + "  " + pad_left(duration(p.mean_ms), ms);
   }
   return lines;
 }

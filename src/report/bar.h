@@ -1,6 +1,7 @@
 // The stacked bar of phases and its legend.
 //
-// Thread safety: pure functions. Invariant: every part that is shown has at least one cell, and the cells add up.
+// Thread safety: pure functions. Invariant: every part that is shown has at least one cell, and the
+// cells add up.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The card: 80 columns, about 20 lines. Verdict, why, what to try; the step and its phases; ranks; resources; what is
-// not known; where the files are and what to type next.
+// The card: 80 columns, about 20 lines. Verdict, why, what to try; the step and its phases; ranks;
+// resources; what is not known; where the files are and what to type next.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,11 +22,14 @@ const char* severity_word(Severity s) {
   return s == Severity::kCritical ? "critical" : s == Severity::kWarning ? "warning" : "info";
 }
 
-std::string plural(int64_t count, const char* one, const char* many) { return engine::plural(count, one, many); }
+std::string plural(int64_t count, const char* one, const char* many) {
+  return engine::plural(count, one, many);
+}
 
 std::string time_span(double seconds) {
   if (seconds < 120) return duration(seconds * 1e3);
-  return seconds < 7200 ? fmt::format("{:.1f} min", seconds / 60) : fmt::format("{:.1f} h", seconds / 3600);
+  return seconds < 7200 ? fmt::format("{:.1f} min", seconds / 60)
+                        : fmt::format("{:.1f} h", seconds / 3600);
 }
 
 std::string rate(double per_s) {
@@ -61,8 +64,10 @@ std::vector<std::string> evidence_parts(const Finding& f) {
     if (e.name == "share_high") high = &e;
   }
   for (const Evidence& e : f.evidence) {
-    if (&e == high || e.name == "ranks" || e.name == "steady_steps" || !std::isfinite(e.value)) continue;
-    if (e.unit == "share" && (e.value == 0 || (f.share == e.value && e.name.ends_with("_share")))) continue;
+    if (&e == high || e.name == "ranks" || e.name == "steady_steps" || !std::isfinite(e.value))
+      continue;
+    if (e.unit == "share" && (e.value == 0 || (f.share == e.value && e.name.ends_with("_share"))))
+      continue;
     if (&e != low || high == nullptr) {
       parts.push_back(readable(e.name) + " " + quantity(e));
       continue;
@@ -75,7 +80,8 @@ std::vector<std::string> evidence_parts(const Finding& f) {
 
 class Card {
  public:
-  Card(const Summary& summary, const CardStyle& style) : s_(summary), style_(style), width_(std::max(style.width, 60)) {}
+  Card(const Summary& summary, const CardStyle& style)
+      : s_(summary), style_(style), width_(std::max(style.width, 60)) {}
 
   std::string text() {
     verdict();
@@ -137,14 +143,16 @@ class Card {
   void verdict() {
     const Finding& f = s_.verdict;
     const std::string code = show(f.code);
-    const std::string word = severity_word(f.severity) + std::string(f.confidence == "possible" ? ", possible" : "");
+    const std::string word =
+        severity_word(f.severity) + std::string(f.confidence == "possible" ? ", possible" : "");
     const int indent = columns(code) + 2;
     const auto lines = fold(show(f.title), width_ - indent - columns(word) - 2, width_ - indent);
     const std::string first = lines.empty() ? "" : lines.front();
     const int gap = width_ - indent - columns(first) - columns(word);
-    line(paint(code, f.severity) + "  " + first + std::string(static_cast<size_t>(std::max(2, gap)), ' ') +
-         paint(word, f.severity));
-    for (size_t i = 1; i < lines.size(); ++i) line(std::string(static_cast<size_t>(indent), ' ') + lines[i]);
+    line(paint(code, f.severity) + "  " + first +
+         std::string(static_cast<size_t>(std::max(2, gap)), ' ') + paint(word, f.severity));
+    for (size_t i = 1; i < lines.size(); ++i)
+      line(std::string(static_cast<size_t>(indent), ' ') + lines[i]);
 
     row("evidence", one_line(evidence_parts(f)));
     advice(f);
@@ -152,7 +160,8 @@ class Card {
     for (size_t i = 1; i < s_.findings.size(); ++i) {
       const Finding& other = s_.findings[i];
       if (other.severity == Severity::kInfo || ++also > kMostAlso) continue;
-      row("also", show(other.code) + " (" + severity_word(other.severity) + ")  " + show(other.title));
+      row("also",
+          show(other.code) + " (" + severity_word(other.severity) + ")  " + show(other.title));
     }
     if (also > kMostAlso) row("", fmt::format("... and {} more", also - kMostAlso));
   }
@@ -163,7 +172,8 @@ class Card {
     for (const Advice& a : f.advice) {
       if (a.gain && *a.gain <= 0) continue;  // what has no effect here is in summary.json
       const bool worth_saying = a.gain && *a.gain >= 0.01;
-      const std::string text = show(a.text) + (worth_saying ? " Saves up to " + percent(*a.gain) + "." : "");
+      const std::string text =
+          show(a.text) + (worth_saying ? " Saves up to " + percent(*a.gain) + "." : "");
       const size_t more = fold(text, width_ - kLabel, width_ - kLabel).size();
       if (lines > 0 && lines + more > kAdviceLines) break;
       lines += more;
@@ -173,11 +183,14 @@ class Card {
 
   void step() {
     if (s_.steps.mean_ms) {
-      row("step", duration(*s_.steps.mean_ms) + " mean, " + duration(s_.steps.median_ms.value_or(0)) + " median, " +
-                      duration(s_.steps.p95_ms.value_or(0)) + " p95" + (s_.clock == "host" ? host_note() : ""));
+      row("step", duration(*s_.steps.mean_ms) + " mean, " +
+                      duration(s_.steps.median_ms.value_or(0)) + " median, " +
+                      duration(s_.steps.p95_ms.value_or(0)) + " p95" +
+                      (s_.clock == "host" ? host_note() : ""));
       bar();
     } else {
-      row("step", s_.steps.count == 0 ? "no step was seen" : "no steady step: the first ones are warm-up");
+      row("step",
+          s_.steps.count == 0 ? "no step was seen" : "no steady step: the first ones are warm-up");
     }
     counts();
   }
@@ -202,7 +215,8 @@ class Card {
     for (const std::string& entry : legend(parts, width_ - 2)) line("  " + entry);
     std::vector<std::string> inside;
     for (const PartRow& p : s_.parts)
-      if (p.share && *p.share >= 0.01) inside.push_back(readable(p.name) + " " + duration(*p.mean_ms));
+      if (p.share && *p.share >= 0.01)
+        inside.push_back(readable(p.name) + " " + duration(*p.mean_ms));
     row("of which", one_line(inside));
   }
 
@@ -232,7 +246,8 @@ class Card {
   void ranks() {
     std::vector<const RankRow*> order;
     for (const RankRow& r : s_.ranks) order.push_back(&r);
-    // The verdict's rank, then by what each did itself: a rank that waits for others is not the slow one.
+    // The verdict's rank, then by what each did itself: a rank that waits for others is not the
+    // slow one.
     std::stable_sort(order.begin(), order.end(), [&](const RankRow* a, const RankRow* b) {
       const bool named_a = s_.verdict.rank == a->rank, named_b = s_.verdict.rank == b->rank;
       if (named_a != named_b) return named_a;
@@ -249,22 +264,28 @@ class Card {
       return pad_left(ms ? fmt::format("{:.{}f}", *ms / unit, decimals) : "-", column);
     };
     std::string head = "   RANK";
-    for (const char* name : {"TOTAL", "INPUT", "FWD", "BWD", "SYNC", "OPT", "OTHER"}) head += pad_left(name, column);
+    for (const char* name : {"TOTAL", "INPUT", "FWD", "BWD", "SYNC", "OPT", "OTHER"})
+      head += pad_left(name, column);
     line(head + (seconds ? "  s" : "  ms"));
     for (size_t i = 0; i < order.size() && i < kMostRanks; ++i) {
       const RankRow& r = *order[i];
-      line(pad_left(std::to_string(r.rank), 7) + value(r.steps.mean_ms) + value(phase_ms(r, Phase::kInput)) +
-           value(phase_ms(r, Phase::kForward)) + value(phase_ms(r, Phase::kBackward)) +
-           value(phase_ms(r, Phase::kSync)) + value(phase_ms(r, Phase::kOptimizer)) + value(r.rest_ms));
+      line(pad_left(std::to_string(r.rank), 7) + value(r.steps.mean_ms) +
+           value(phase_ms(r, Phase::kInput)) + value(phase_ms(r, Phase::kForward)) +
+           value(phase_ms(r, Phase::kBackward)) + value(phase_ms(r, Phase::kSync)) +
+           value(phase_ms(r, Phase::kOptimizer)) + value(r.rest_ms));
     }
-    if (order.size() > kMostRanks) line(fmt::format("    ... and {} more", order.size() - kMostRanks));
+    if (order.size() > kMostRanks)
+      line(fmt::format("    ... and {} more", order.size() - kMostRanks));
   }
 
-  void reading(const char* label, const char* name, const std::function<std::string(double)>& format,
-               const char* unit, const char* limit_word) {
+  void reading(const char* label, const char* name,
+               const std::function<std::string(double)>& format, const char* unit,
+               const char* limit_word) {
     const Reading& r = s_.resources.at(name);
-    if (!r.measured()) return row(label, "not measured" + (r.note.empty() ? "" : ": " + show(r.note)));
-    std::string text = format(*r.average) + unit + " average, " + format(r.peak.value_or(*r.average)) + " peak";
+    if (!r.measured())
+      return row(label, "not measured" + (r.note.empty() ? "" : ": " + show(r.note)));
+    std::string text =
+        format(*r.average) + unit + " average, " + format(r.peak.value_or(*r.average)) + " peak";
     if (r.limit) text += " of " + format(*r.limit) + limit_word;
     const std::string note = r.note.empty() ? "" : " (" + show(r.note) + ")";
     row(label, columns(text + note) > width_ - kLabel ? text : text + note);
@@ -277,13 +298,15 @@ class Card {
     std::string text;
     if (s_.samples_per_s) text = rate(*s_.samples_per_s) + " samples/s, ";
     text += s_.steps_per_s ? rate(*s_.steps_per_s) + " steps/s" : "-";
-    if (s_.steps_per_s && s_.throughput_over != "steady steps") text += " over " + s_.throughput_over;
+    if (s_.steps_per_s && s_.throughput_over != "steady steps")
+      text += " over " + s_.throughput_over;
     row("throughput", text);
   }
 
   void sentences(const char* label, const std::vector<std::string>& all) {
     for (size_t i = 0; i < all.size() && i < kMostSentences; ++i) row(label, show(all[i]));
-    if (all.size() > kMostSentences) row("", fmt::format("... and {} more", all.size() - kMostSentences));
+    if (all.size() > kMostSentences)
+      row("", fmt::format("... and {} more", all.size() - kMostSentences));
   }
 
   void gaps() {
@@ -303,12 +326,17 @@ class Card {
 
   void ends() {
     std::string text = show(s_.name);
-    const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+    const auto add = [&text](const std::string& part) {
+      text += (text.empty() ? "" : ", ") + part;
+    };
     if (s_.rank_count > 1) add(fmt::format("{} ranks", s_.rank_count));
     add(time_span(s_.duration_s));
-    if (s_.live) add("still running");
-    else if (s_.exit_code) add(fmt::format("exit code {}", *s_.exit_code));
-    else add("exit code not known");
+    if (s_.live)
+      add("still running");
+    else if (s_.exit_code)
+      add(fmt::format("exit code {}", *s_.exit_code));
+    else
+      add("exit code not known");
     row("run", text);
     if (!s_.folder.empty()) row_whole("files", show(s_.folder));
     row_whole("next", show(s_.next));
@@ -322,6 +350,8 @@ class Card {
 
 }  // namespace
 
-std::string card(const Summary& summary, const CardStyle& style) { return Card(summary, style).text(); }
+std::string card(const Summary& summary, const CardStyle& style) {
+  return Card(summary, style).text();
+}
 
 }  // namespace stepscope::report

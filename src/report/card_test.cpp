@@ -1,4 +1,5 @@
-// Cards as whole texts: src/report/snapshots/. STEPSCOPE_UPDATE=1 writes them anew; then read the difference.
+// Cards as whole texts: src/report/snapshots/. STEPSCOPE_UPDATE=1 writes them anew; then read the
+// difference.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -19,7 +20,8 @@ constexpr CardStyle kAscii{.colour = false, .unicode = false, .width = 80};
 constexpr CardStyle kColour{.colour = true, .unicode = true, .width = 80};
 
 void expect_snapshot(const std::string& name, const std::string& text) {
-  const std::string path = std::string(STEPSCOPE_SOURCE_DIR) + "/src/report/snapshots/" + name + ".txt";
+  const std::string path =
+      std::string(STEPSCOPE_SOURCE_DIR) + "/src/report/snapshots/" + name + ".txt";
   if (std::getenv("STEPSCOPE_UPDATE") != nullptr) {
     ASSERT_TRUE(write_file(path, text));
     return;
@@ -32,8 +34,10 @@ void expect_snapshot(const std::string& name, const std::string& text) {
 std::string without_colour(const std::string& text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\x1b') i = text.find('m', i);
-    else out += text[i];
+    if (text[i] == '\x1b')
+      i = text.find('m', i);
+    else
+      out += text[i];
   }
   return out;
 }
@@ -43,7 +47,8 @@ void expect_fits(const std::string& text, int width) {
   for (std::string line; std::getline(lines, line);) {
     EXPECT_LE(columns(line), width) << line;
     EXPECT_FALSE(line.ends_with(' ')) << "trailing blank: " << line;
-    for (const char c : line) EXPECT_TRUE(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) << line;
+    for (const char c : line)
+      EXPECT_TRUE(static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) << line;
     EXPECT_EQ(valid_utf8(line), line);
   }
 }
@@ -80,8 +85,27 @@ TEST(Card, HostileWordsKeepTheForm) {
   std::printf("seed %u\n", seed);
   std::mt19937 random(seed);
   const std::vector<std::string> pieces = {
-      "\x1b[31m", "\n", "\r", "\t", "\x07", std::string(1, '\0'), "\xff\xfe", "\xc3", "\xe2\x80\xae", "\xe2\x80\x8b",
-      "\xe6\xbc\xa2\xe5\xad\x97", "\xf0\x9f\x94\xa5", "e\xcc\x81", " ", "  ", "/", "a", "word", "{}", "%s", "'",
+      "\x1b[31m",
+      "\n",
+      "\r",
+      "\t",
+      "\x07",
+      std::string(1, '\0'),
+      "\xff\xfe",
+      "\xc3",
+      "\xe2\x80\xae",
+      "\xe2\x80\x8b",
+      "\xe6\xbc\xa2\xe5\xad\x97",
+      "\xf0\x9f\x94\xa5",
+      "e\xcc\x81",
+      " ",
+      "  ",
+      "/",
+      "a",
+      "word",
+      "{}",
+      "%s",
+      "'",
       "averyveryverylongwordwithoutanyblankthatdoesnotfitonalineofeightycolumnsatallnotevenclose"};
   const auto word = [&] {
     std::string text;
@@ -103,7 +127,8 @@ TEST(Card, HostileWordsKeepTheForm) {
     c.findings.front().advice = {{word(), 0.5, word(), word()}};
     c.findings.front().evidence = {{word(), 1e300, word()}, {word(), -1, "ms"}};
     const Summary s = summarize(c.run, c.findings);
-    for (const CardStyle& style : {kPlain, kAscii, CardStyle{false, true, 60}, CardStyle{false, true, 120}})
+    for (const CardStyle& style :
+         {kPlain, kAscii, CardStyle{false, true, 60}, CardStyle{false, true, 120}})
       expect_fits(card(s, style), style.width);
     EXPECT_EQ(without_colour(card(s, kColour)), card(s, kPlain));
     if (HasFailure()) break;

@@ -1,11 +1,11 @@
 // summary.json. docs/reference/summary.schema.json says the same and strictly.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -20,8 +20,12 @@ namespace {
 namespace json = boost::json;
 
 json::value text(std::string_view s) { return json::value(valid_utf8(s)); }
-json::value text_or_null(const std::optional<std::string>& s) { return s ? text(*s) : json::value(nullptr); }
-json::value text_or_null(const std::string& s) { return s.empty() ? json::value(nullptr) : text(s); }
+json::value text_or_null(const std::optional<std::string>& s) {
+  return s ? text(*s) : json::value(nullptr);
+}
+json::value text_or_null(const std::string& s) {
+  return s.empty() ? json::value(nullptr) : text(s);
+}
 // What is not a number of this world is not measured.
 json::value number(const std::optional<double>& v) {
   return v && std::isfinite(*v) ? json::value(*v) : json::value(nullptr);
@@ -42,11 +46,16 @@ std::string_view word(Severity s) {
 }
 std::string_view word(Scope s) {
   switch (s) {
-    case Scope::kNode: return "node";
-    case Scope::kRank: return "rank";
-    case Scope::kDevice: return "device";
-    case Scope::kWorker: return "worker";
-    default: return "job";
+    case Scope::kNode:
+      return "node";
+    case Scope::kRank:
+      return "rank";
+    case Scope::kDevice:
+      return "device";
+    case Scope::kWorker:
+      return "worker";
+    default:
+      return "job";
   }
 }
 
@@ -71,10 +80,13 @@ json::object finding(const Finding& f) {
   out["predicted_saving"] = number(f.predicted_saving);
   json::array evidence, advice;
   for (const Evidence& e : f.evidence)
-    evidence.push_back({{"name", text(e.name)}, {"value", number(e.value)}, {"unit", text(e.unit)}});
+    evidence.push_back(
+        {{"name", text(e.name)}, {"value", number(e.value)}, {"unit", text(e.unit)}});
   for (const Advice& a : f.advice)
-    advice.push_back(
-        {{"text", text(a.text)}, {"gain", number(a.gain)}, {"check", text(a.check)}, {"not_if", text(a.not_if)}});
+    advice.push_back({{"text", text(a.text)},
+                      {"gain", number(a.gain)},
+                      {"check", text(a.check)},
+                      {"not_if", text(a.not_if)}});
   out["evidence"] = std::move(evidence);
   out["not_measured"] = texts(f.not_measured);
   out["advice"] = std::move(advice);
@@ -85,9 +97,12 @@ json::object finding(const Finding& f) {
 json::object phases(const std::vector<PhaseRow>& rows, const std::string& clock) {
   json::object out;
   for (const PhaseRow& row : rows)
-    out[valid_utf8(row.name)] = json::object{{"measured", row.measured}, {"applicable", row.applicable},
-                                             {"mean_ms", number(row.mean_ms)}, {"share", number(row.share)},
-                                             {"clock", clock}, {"user", row.user},
+    out[valid_utf8(row.name)] = json::object{{"measured", row.measured},
+                                             {"applicable", row.applicable},
+                                             {"mean_ms", number(row.mean_ms)},
+                                             {"share", number(row.share)},
+                                             {"clock", clock},
+                                             {"user", row.user},
                                              {"note", text_or_null(row.note)}};
   return out;
 }
@@ -127,7 +142,8 @@ json::value setting(const std::string& value) {
   int64_t whole = 0;
   double real = 0;
   const char* end = value.data() + value.size();
-  if (auto [p, error] = std::from_chars(value.data(), end, whole); error == std::errc{} && p == end) return whole;
+  if (auto [p, error] = std::from_chars(value.data(), end, whole); error == std::errc{} && p == end)
+    return whole;
   if (auto [p, error] = std::from_chars(value.data(), end, real); error == std::errc{} && p == end)
     return number(real);
   return text(value);
@@ -161,12 +177,14 @@ json::object tree(const Summary& s) {
                                    {"mean_ms", number(row.mean_ms)},
                                    {"share", number(row.share)}};
   for (const OccurrenceRow& row : s.occurrences)
-    occurrences[row.name] = json::object{
-        {"count", row.count}, {"total_ms", number(row.total_ms)}, {"median_ms", number(row.median_ms)}};
+    occurrences[row.name] = json::object{{"count", row.count},
+                                         {"total_ms", number(row.total_ms)},
+                                         {"median_ms", number(row.median_ms)}};
   for (const auto& [name, row] : s.resources)
-    resources[name] = json::object{{"measured", row.measured()}, {"unit", row.unit},
-                                   {"average", number(row.average)}, {"peak", number(row.peak)},
-                                   {"limit", number(row.limit)},     {"note", text_or_null(row.note)}};
+    resources[name] =
+        json::object{{"measured", row.measured()},     {"unit", row.unit},
+                     {"average", number(row.average)}, {"peak", number(row.peak)},
+                     {"limit", number(row.limit)},     {"note", text_or_null(row.note)}};
   for (const NotMeasured& n : s.not_measured)
     not_measured.push_back({{"what", text(n.what)}, {"why", text(n.why)}});
   for (const auto& [name, path] : s.files) files[name] = text(path);
@@ -203,7 +221,8 @@ bool flat(const json::value& v) {
   const auto simple = [](const json::value& x) { return !x.is_object() && !x.is_array(); };
   if (const json::array* a = v.if_array()) return std::all_of(a->begin(), a->end(), simple);
   if (const json::object* o = v.if_object())
-    return o->size() <= 7 && std::all_of(o->begin(), o->end(), [&](const auto& kv) { return simple(kv.value()); });
+    return o->size() <= 7 &&
+           std::all_of(o->begin(), o->end(), [&](const auto& kv) { return simple(kv.value()); });
   return true;
 }
 
@@ -213,9 +232,11 @@ class Printer {
   explicit Printer(bool pretty) : pretty_(pretty) {}
   void print(const json::value& v, int depth) {
     if (const double* d = v.if_double()) {
-      out_ += *d == std::floor(*d) && std::fabs(*d) < 9e15 ? fmt::format("{:.0f}", *d) : fmt::format("{:.10g}", *d);
+      out_ += *d == std::floor(*d) && std::fabs(*d) < 9e15 ? fmt::format("{:.0f}", *d)
+                                                           : fmt::format("{:.10g}", *d);
     } else if (const json::array* a = v.if_array()) {
-      list('[', ']', flat(v), depth, a->begin(), a->end(), [&](const json::value& x) { print(x, depth + 1); });
+      list('[', ']', flat(v), depth, a->begin(), a->end(),
+           [&](const json::value& x) { print(x, depth + 1); });
     } else if (const json::object* o = v.if_object()) {
       list('{', '}', flat(v), depth, o->begin(), o->end(), [&](const json::key_value_pair& kv) {
         out_ += json::serialize(kv.key());
@@ -234,8 +255,10 @@ class Printer {
     out_ += open;
     for (It it = begin; it != end; ++it) {
       if (it != begin) out_ += ',';
-      if (pretty_ && !one_line) line(depth + 1);
-      else if (pretty_ && it != begin) out_ += ' ';
+      if (pretty_ && !one_line)
+        line(depth + 1);
+      else if (pretty_ && it != begin)
+        out_ += ' ';
       each(*it);
     }
     if (pretty_ && !one_line && begin != end) line(depth);

@@ -18,11 +18,11 @@ struct Part {
 };
 constexpr const char* kNoSteadyStep = "no steady step";
 constexpr const char* kNotApplicable = "not applicable";
-constexpr std::array<const char*, kOccurrenceKinds> kOccurrences = {"epoch_start", "checkpoint", "validation",
-                                                                    "compile", "profiler"};
+constexpr std::array<const char*, kOccurrenceKinds> kOccurrences = {
+    "epoch_start", "checkpoint", "validation", "compile", "profiler"};
 constexpr std::array kParts = {
-    Part{"epoch_start", Phase::kInput},          Part{"loss", Phase::kForward},
-    Part{"other_before_forward", Phase::kOther}, Part{"other_after_backward", Phase::kOther},
+    Part{"epoch_start", Phase::kInput},           Part{"loss", Phase::kForward},
+    Part{"other_before_forward", Phase::kOther},  Part{"other_after_backward", Phase::kOther},
     Part{"other_after_optimizer", Phase::kOther}, Part{"other_between_steps", Phase::kOther},
 };
 
@@ -54,12 +54,14 @@ bool any_time(const std::vector<Steady>& ranks, Phase phase) {
   return false;
 }
 
-bool any_count(const RunHistory& run, int64_t RankHistory::*member) {
-  return std::any_of(run.ranks.begin(), run.ranks.end(), [&](const RankHistory& r) { return r.*member > 0; });
+bool any_count(const RunHistory& run, int64_t RankHistory::* member) {
+  return std::any_of(run.ranks.begin(), run.ranks.end(),
+                     [&](const RankHistory& r) { return r.*member > 0; });
 }
 
-// Why there is no time to give for the phase; empty: there is, and 0 means none was spent. What a rule may judge is
-// decided in engine/measured.h; here a host time that was seen is shown, with its clock.
+// Why there is no time to give for the phase; empty: there is, and 0 means none was spent. What a
+// rule may judge is decided in engine/measured.h; here a host time that was seen is shown, with its
+// clock.
 std::string why_absent(const RunHistory& run, const std::vector<Steady>& ranks, Phase phase) {
   if (!any_count(run, &RankHistory::steps)) return "no step was seen";
   if (any_time(ranks, phase)) return "";
@@ -76,7 +78,8 @@ std::string why_absent(const RunHistory& run, const std::vector<Steady>& ranks, 
     case Phase::kSync:
       if (engine::world_size(run) <= 1) return "not applicable: one rank";
       if (engine::host_time_only(run)) return "device time is not measured";
-      if (engine::any_rank_has(run, kFactReadyNotMeasured)) return "the end of local backward work was not seen";
+      if (engine::any_rank_has(run, kFactReadyNotMeasured))
+        return "the end of local backward work was not seen";
       return "";
     case Phase::kOptimizer:
       if (any_count(run, &RankHistory::steady_optimizer_steps)) return "";
@@ -88,9 +91,12 @@ std::string why_absent(const RunHistory& run, const std::vector<Steady>& ranks, 
 
 StepsRow steps_of(const Steady& rank) {
   const RankHistory& r = *rank.history;
-  StepsRow row{r.steps, r.warmup_steps, r.failed_steps, r.profiled_steps, r.incomplete_steps, {}, {}, {}, {}, true};
+  StepsRow row{
+      r.steps, r.warmup_steps, r.failed_steps, r.profiled_steps, r.incomplete_steps, {}, {}, {}, {},
+      true};
   if (r.warmup_steps > 0)
-    row.warmup_mean_ms = static_cast<double>(r.warmup_total_ns) / 1e6 / static_cast<double>(r.warmup_steps);
+    row.warmup_mean_ms =
+        static_cast<double>(r.warmup_total_ns) / 1e6 / static_cast<double>(r.warmup_steps);
   if (rank.blocks.empty()) return row;
   row.mean_ms = rank.means.phase_ns[kTotal] / 1e6;
   row.median_ms = quantile_ns(rank.blocks, 0.5) / 1e6;
@@ -107,7 +113,8 @@ RankRow rank_row(const Steady& rank, const std::vector<PhaseRow>& over_all) {
     phase.mean_ms = phase.share = std::nullopt;
     phase.measured = phase.measured && row.steps.mean_ms.has_value();
     if (phase.measured) {
-      phase.mean_ms = (phase.user ? named(rank.means.user_ns, phase.name) : rank.means.phase_ns[i]) / 1e6;
+      phase.mean_ms =
+          (phase.user ? named(rank.means.user_ns, phase.name) : rank.means.phase_ns[i]) / 1e6;
       if (*row.steps.mean_ms > 0) phase.share = *phase.mean_ms / *row.steps.mean_ms;
     } else if (phase.note.empty()) {
       phase.note = kNoSteadyStep;
@@ -116,9 +123,11 @@ RankRow rank_row(const Steady& rank, const std::vector<PhaseRow>& over_all) {
   }
   if (!row.steps.mean_ms) return row;
   double shown = 0;
-  for (const Phase p : {Phase::kInput, Phase::kForward, Phase::kBackward, Phase::kSync, Phase::kOptimizer})
+  for (const Phase p :
+       {Phase::kInput, Phase::kForward, Phase::kBackward, Phase::kSync, Phase::kOptimizer})
     shown += row.phases[static_cast<size_t>(p)].mean_ms.value_or(0);
-  row.own_ms = *row.steps.mean_ms - row.phases[static_cast<size_t>(Phase::kSync)].mean_ms.value_or(0);
+  row.own_ms =
+      *row.steps.mean_ms - row.phases[static_cast<size_t>(Phase::kSync)].mean_ms.value_or(0);
   row.rest_ms = std::max(0.0, *row.steps.mean_ms - shown);
   return row;
 }
@@ -156,12 +165,13 @@ StepsRow steps_over(const std::vector<RankRow>& ranks) {
   return all;
 }
 
-std::optional<double> share_of(const std::optional<double>& ms, const std::optional<double>& step_ms) {
+std::optional<double> share_of(const std::optional<double>& ms,
+                               const std::optional<double>& step_ms) {
   return ms && step_ms && *step_ms > 0 ? std::optional(*ms / *step_ms) : std::nullopt;
 }
 
-PhaseRow phase_row(std::string name, bool user, std::string absent, const std::optional<double>& mean_ms,
-                   const std::optional<double>& step_ms) {
+PhaseRow phase_row(std::string name, bool user, std::string absent,
+                   const std::optional<double>& mean_ms, const std::optional<double>& step_ms) {
   PhaseRow row;
   row.name = std::move(name);
   row.user = user;
@@ -204,7 +214,8 @@ void fill_phases(const RunHistory& run, Summary& summary) {
   for (size_t i = 0; i < kPhaseCount; ++i) {
     const auto mean_ms = over_ranks(ranks, [i](const Means& m) { return m.phase_ns[i]; });
     summary.phases.push_back(phase_row(std::string(kPhaseNames[i]), false,
-                                       why_absent(run, ranks, static_cast<Phase>(i)), mean_ms, step_ms));
+                                       why_absent(run, ranks, static_cast<Phase>(i)), mean_ms,
+                                       step_ms));
   }
   for (const std::string& name : user_phases(ranks)) {
     const auto mean_ms = over_ranks(ranks, [&](const Means& m) { return named(m.user_ns, name); });
@@ -217,7 +228,8 @@ void fill_phases(const RunHistory& run, Summary& summary) {
     row.share = share_of(row.mean_ms, step_ms);
     summary.parts.push_back(std::move(row));
   }
-  for (size_t kind = 0; kind < kOccurrenceKinds; ++kind) summary.occurrences.push_back(occurrence_row(run, kind));
+  for (size_t kind = 0; kind < kOccurrenceKinds; ++kind)
+    summary.occurrences.push_back(occurrence_row(run, kind));
   for (const Steady& rank : ranks) summary.ranks.push_back(rank_row(rank, summary.phases));
   summary.steps = steps_over(summary.ranks);
 }

@@ -1,4 +1,5 @@
-// The one view-model that every view reads. Built from history and findings; a view formats, it never computes.
+// The one view-model that every view reads. Built from history and findings; a view formats, it
+// never computes.
 //
 // Thread safety: plain values, pure functions.
 #pragma once
@@ -15,9 +16,14 @@ namespace stepscope::report {
 
 Summary summarize(const RunHistory& run, const std::vector<Finding>& findings);
 
-std::string to_json(const Summary& summary, bool pretty = true);  // docs/reference/summary.schema.json
+std::string to_json(const Summary& summary,
+                    bool pretty = true);  // docs/reference/summary.schema.json
 
-struct CardStyle { bool colour = false; bool unicode = true; int width = 80; };
+struct CardStyle {
+  bool colour = false;
+  bool unicode = true;
+  int width = 80;
+};
 std::string card(const Summary& summary, const CardStyle& style);
 
 // Of the environment and the stream: NO_COLOR, not a terminal, LANG/LC_* not UTF-8.

@@ -8,20 +8,24 @@
 namespace stepscope::report {
 namespace {
 
-// Nodes together: averages and peaks are added (peaks of several nodes need not have been at one time).
-Reading over_nodes(const RunHistory& run, Gauge NodeHistory::*member, const char* unit) {
+// Nodes together: averages and peaks are added (peaks of several nodes need not have been at one
+// time).
+Reading over_nodes(const RunHistory& run, Gauge NodeHistory::* member, const char* unit) {
   Reading reading{unit, {}, {}, {}, ""};
   for (const NodeHistory& node : run.nodes) {
     const Gauge& gauge = node.*member;
-    if (const auto average = gauge.average(); average && std::isfinite(*average) && std::isfinite(gauge.peak)) {
+    if (const auto average = gauge.average();
+        average && std::isfinite(*average) && std::isfinite(gauge.peak)) {
       reading.average = reading.average.value_or(0) + *average;
       reading.peak = reading.peak.value_or(0) + gauge.peak;
     } else if (reading.note.empty()) {
       reading.note = gauge.not_measured;
     }
   }
-  if (reading.measured()) reading.note.clear();
-  else if (reading.note.empty()) reading.note = "no reading was taken";
+  if (reading.measured())
+    reading.note.clear();
+  else if (reading.note.empty())
+    reading.note = "no reading was taken";
   return reading;
 }
 

@@ -12,7 +12,8 @@
 namespace stepscope::report::fixture {
 
 struct Shape {  // of a steady step, in ms
-  double input = 0, forward = 0, backward = 0, sync = 0, optimizer = 0, other = 0, h2d = 0, validation = 0;
+  double input = 0, forward = 0, backward = 0, sync = 0, optimizer = 0, other = 0, h2d = 0,
+         validation = 0;
   double loss = 0, epoch_start = 0, after_optimizer = 0;
   std::vector<std::pair<std::string, double>> user = {};
 };
@@ -111,17 +112,22 @@ inline Finding input_bound() {
   f.cost_ms_per_step = 38.76;
   f.predicted_saving = 0.38;
   f.title = "38 % of each step waits for data";
-  f.evidence = {{"input_share", 0.38, "share"}, {"share_low", 0.36, "share"}, {"share_high", 0.41, "share"},
-                {"input_ms", 38.76, "ms"},      {"steady_steps", 290, "steps"}, {"ranks", 1, "ranks"},
-                {"epoch_start_share", 0.03, "share"}, {"cores_usable", 2, "cores"}, {"cores_busy", 1.1, "cores"}};
+  f.evidence = {{"input_share", 0.38, "share"},       {"share_low", 0.36, "share"},
+                {"share_high", 0.41, "share"},        {"input_ms", 38.76, "ms"},
+                {"steady_steps", 290, "steps"},       {"ranks", 1, "ranks"},
+                {"epoch_start_share", 0.03, "share"}, {"cores_usable", 2, "cores"},
+                {"cores_busy", 1.1, "cores"}};
   f.not_measured = {"where the workers' time goes (read, decode, collate)"};
-  f.advice = {{"Load in up to 1 worker process a rank (DataLoader num_workers=1): 2 cores are usable (cgroup quota of "
-               "/docker) for 1 rank on this node.",
-               0.35, "Run again: the share of input falls and samples/s rise.", "Storage is what is slow."},
-              {"Make each sample cheaper: decode and resize once and store the result; move random transforms to whole "
-               "batches.",
-               std::nullopt, "Time dataset[i] alone.", "The time goes into reading."},
-              {"Leave pin_memory off.", 0.0, "Nothing to check.", "A later run uses an accelerator."}};
+  f.advice = {
+      {"Load in up to 1 worker process a rank (DataLoader num_workers=1): 2 cores are usable "
+       "(cgroup quota of "
+       "/docker) for 1 rank on this node.",
+       0.35, "Run again: the share of input falls and samples/s rise.", "Storage is what is slow."},
+      {"Make each sample cheaper: decode and resize once and store the result; move random "
+       "transforms to whole "
+       "batches.",
+       std::nullopt, "Time dataset[i] alone.", "The time goes into reading."},
+      {"Leave pin_memory off.", 0.0, "Nothing to check.", "A later run uses an accelerator."}};
   return f;
 }
 
@@ -140,8 +146,14 @@ struct Case {
 };
 
 inline Case one_rank() {
-  const Shape shape{.input = 38, .forward = 20, .backward = 31, .optimizer = 7, .other = 4, .loss = 2.5,
-                    .epoch_start = 3, .after_optimizer = 3};
+  const Shape shape{.input = 38,
+                    .forward = 20,
+                    .backward = 31,
+                    .optimizer = 7,
+                    .other = 4,
+                    .loss = 2.5,
+                    .epoch_start = 3,
+                    .after_optimizer = 3};
   Finding also = simple("OVERHEAD", Severity::kWarning, "12 % of the time goes to checkpoints");
   return {"input_bound", run_of({rank_of(shape, 0, 1, 300)}), {input_bound(), also}};
 }
@@ -150,7 +162,11 @@ inline Case four_ranks() {
   std::vector<RankHistory> ranks;
   for (int32_t r = 0; r < 4; ++r) {
     const double slow = r == 2 ? 48 : 0;
-    ranks.push_back(rank_of({.input = 5 + slow, .forward = 30, .backward = 50, .sync = 55 - slow, .optimizer = 9,
+    ranks.push_back(rank_of({.input = 5 + slow,
+                             .forward = 30,
+                             .backward = 50,
+                             .sync = 55 - slow,
+                             .optimizer = 9,
                              .other = 1},
                             r, 4, 300));
     ranks.back().facts |= kFactDdp;
@@ -178,14 +194,20 @@ inline Case no_steps() {
 }
 
 inline Case accelerator() {
-  RankHistory r = rank_of({.input = 20, .forward = 40, .backward = 25, .optimizer = 5, .other = 4, .h2d = 6}, 0, 1, 300);
+  RankHistory r =
+      rank_of({.input = 20, .forward = 40, .backward = 25, .optimizer = 5, .other = 4, .h2d = 6}, 0,
+              1, 300);
   r.facts |= kFactAccelerator;
-  return {"accelerator", run_of({r}),
+  return {"accelerator",
+          run_of({r}),
           {simple("INSUFFICIENT_DATA", Severity::kInfo, "device time not measured")}};
 }
 
 inline Case drops_and_notices() {
-  RankHistory r = rank_of({.forward = 300, .backward = 600, .optimizer = 90, .validation = 12,
+  RankHistory r = rank_of({.forward = 300,
+                           .backward = 600,
+                           .optimizer = 90,
+                           .validation = 12,
                            .user = {{"augment", 25}, {"log to the dashboard", 1.5}}},
                           0, 1, 150);
   r.facts = kFactTorchImported;
@@ -198,29 +220,46 @@ inline Case drops_and_notices() {
   run.live = true;
   run.exit_code.reset();
   run.duration_ns = 4'000'000'000'000;
-  run.folder = "/mnt/cluster/home/somebody/experiments/2026/q1/vision/resnet-50-a-very-long-name/runs/first";
-  run.notices = {"the agent was restarted once", "/dev/shm was nearly full: worker 3 of rank 0 was not recorded"};
-  return {"drops_and_notices", run, {simple("COMPUTE_BOUND", Severity::kInfo, "96 % of each step is forward, backward and optimizer")}};
+  run.folder =
+      "/mnt/cluster/home/somebody/experiments/2026/q1/vision/resnet-50-a-very-long-name/runs/first";
+  run.notices = {"the agent was restarted once",
+                 "/dev/shm was nearly full: worker 3 of rank 0 was not recorded"};
+  return {"drops_and_notices",
+          run,
+          {simple("COMPUTE_BOUND", Severity::kInfo,
+                  "96 % of each step is forward, backward and optimizer")}};
 }
 
 inline Case many_ranks() {
   std::vector<RankHistory> ranks;
   for (int32_t r = 0; r < 64; ++r) {
     if (r == 7) continue;
-    ranks.push_back(rank_of({.input = 1, .forward = 30 + 0.1 * r, .backward = 50, .sync = 12 - 0.1 * r,
-                             .optimizer = 9, .other = 1}, r, 64, 40));
+    ranks.push_back(rank_of({.input = 1,
+                             .forward = 30 + 0.1 * r,
+                             .backward = 50,
+                             .sync = 12 - 0.1 * r,
+                             .optimizer = 9,
+                             .other = 1},
+                            r, 64, 40));
   }
-  return {"many_ranks", run_of(std::move(ranks)),
-          {simple("COMPUTE_BOUND", Severity::kInfo, "88 % of each step is forward, backward and optimizer")}};
+  return {"many_ranks",
+          run_of(std::move(ranks)),
+          {simple("COMPUTE_BOUND", Severity::kInfo,
+                  "88 % of each step is forward, backward and optimizer")}};
 }
 
 inline Case warmup_only() {
-  RunHistory run = run_of({rank_of({.input = 1, .forward = 3, .backward = 5, .optimizer = 1}, 0, 1, 7)});
-  return {"warmup_only", run, {simple("INSUFFICIENT_DATA", Severity::kInfo, "7 steps are too few: 0 of 20 steady steps")}};
+  RunHistory run =
+      run_of({rank_of({.input = 1, .forward = 3, .backward = 5, .optimizer = 1}, 0, 1, 7)});
+  return {
+      "warmup_only",
+      run,
+      {simple("INSUFFICIENT_DATA", Severity::kInfo, "7 steps are too few: 0 of 20 steady steps")}};
 }
 
 inline std::vector<Case> all_cases() {
-  return {one_rank(), four_ranks(), no_steps(), accelerator(), drops_and_notices(), many_ranks(), warmup_only()};
+  return {one_rank(),          four_ranks(), no_steps(),   accelerator(),
+          drops_and_notices(), many_ranks(), warmup_only()};
 }
 
 }  // namespace stepscope::report::fixture

@@ -14,17 +14,21 @@ struct Point {
 
 constexpr int kMostPoints = 20;
 
-// Quantile function of one rollup: straight from minimum to median, then median + (max - median) v^k, with k such that
-// the mean is that of the block: one spike in a thousand steps gives a large k and leaves the 95th percentile alone.
+// Quantile function of one rollup: straight from minimum to median, then median + (max - median)
+// v^k, with k such that the mean is that of the block: one spike in a thousand steps gives a large
+// k and leaves the 95th percentile alone.
 void spread(const StepBlock& b, std::vector<Point>& points) {
-  const auto min = static_cast<double>(b.min_ns[kTotal]), median = static_cast<double>(b.median_ns[kTotal]),
+  const auto min = static_cast<double>(b.min_ns[kTotal]),
+             median = static_cast<double>(b.median_ns[kTotal]),
              max = static_cast<double>(b.max_ns[kTotal]);
   const double upper_mean = 2 * b.mean_ns[kTotal] - (min + median) / 2;
-  const double k = upper_mean > median ? std::clamp((max - median) / (upper_mean - median) - 1, 1.0, 1e6) : 1e6;
+  const double k =
+      upper_mean > median ? std::clamp((max - median) / (upper_mean - median) - 1, 1.0, 1e6) : 1e6;
   const int n = static_cast<int>(std::min<int64_t>(b.count, kMostPoints));
   for (int i = 0; i < n; ++i) {
     const double u = (i + 0.5) / n;
-    const double ns = u <= 0.5 ? min + (median - min) * 2 * u : median + (max - median) * std::pow(2 * u - 1, k);
+    const double ns =
+        u <= 0.5 ? min + (median - min) * 2 * u : median + (max - median) * std::pow(2 * u - 1, k);
     points.push_back({ns, static_cast<double>(b.count) / n});
   }
 }
@@ -49,7 +53,8 @@ Means means_of(const std::vector<StepBlock>& blocks) {
     for (const auto& [name, ns] : b.part_mean_ns) means.part_ns[name] += ns * weight;
     for (const auto& [name, ns] : b.user_mean_ns) {
       const auto builtin = phase_from_name(name);
-      (builtin ? means.phase_ns[static_cast<size_t>(*builtin)] : means.user_ns[name]) += ns * weight;
+      (builtin ? means.phase_ns[static_cast<size_t>(*builtin)] : means.user_ns[name]) +=
+          ns * weight;
     }
   }
   if (count <= 0) return means;
@@ -64,10 +69,13 @@ double quantile_ns(const std::vector<StepBlock>& blocks, double q) {
   double total = 0;
   for (const StepBlock& b : blocks) {
     total += static_cast<double>(b.count);
-    if (b.count == 1) points.push_back({b.mean_ns[kTotal], 1});
-    else spread(b, points);
+    if (b.count == 1)
+      points.push_back({b.mean_ns[kTotal], 1});
+    else
+      spread(b, points);
   }
-  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.ns < b.ns; });
+  std::sort(points.begin(), points.end(),
+            [](const Point& a, const Point& b) { return a.ns < b.ns; });
   if (points.empty()) return 0;
   if (all_single(blocks)) return exact(points, q);
   double passed = 0;

@@ -56,18 +56,21 @@ void fill_own(const RunHistory& run, Summary& s) {
     cost_ns += r.cost_ns;
     cost_steps += r.steps + r.failed_steps;
   }
-  if (cost_steps > 0) s.cost_us_per_step = static_cast<double>(cost_ns) / 1e3 / static_cast<double>(cost_steps);
+  if (cost_steps > 0)
+    s.cost_us_per_step = static_cast<double>(cost_ns) / 1e3 / static_cast<double>(cost_steps);
 }
 
 void fill_not_measured(const RunHistory& run, Summary& s) {
   const auto add = [&s](const std::string& what, const std::string& why) {
     const auto same = [&](const NotMeasured& n) { return n.what == what; };
-    if (std::none_of(s.not_measured.begin(), s.not_measured.end(), same)) s.not_measured.push_back({what, why});
+    if (std::none_of(s.not_measured.begin(), s.not_measured.end(), same))
+      s.not_measured.push_back({what, why});
   };
   if (engine::host_time_only(run))
     add("device time", "the parameters are on an accelerator, so what is shown is host time");
   if (const auto unseen = engine::unseen_ranks(run); !run.ranks.empty() && !unseen.empty())
-    add((unseen.size() == 1 ? "rank " : "ranks ") + engine::ranges(unseen), unseen.size() == 1 ? "no agent reports it" : "no agent reports them");
+    add((unseen.size() == 1 ? "rank " : "ranks ") + engine::ranges(unseen),
+        unseen.size() == 1 ? "no agent reports it" : "no agent reports them");
   if (s.steps.count > 0) {
     for (const PhaseRow& phase : s.phases)
       if (!phase.measured && phase.applicable && s.steps.mean_ms) add(phase.name, phase.note);

@@ -37,7 +37,7 @@ TEST(Summary, PhasesAreOfSteadyStepsAndAddUp) {
   EXPECT_EQ(s.steps.count, 300);
   EXPECT_EQ(s.steps.warmup, 10);
   EXPECT_EQ(s.steps.failed, 0);
-  EXPECT_NEAR(*s.steps.mean_ms, 102, 1e-5);    // 29 of 290 take 120 ms; warm-up's 200 ms are apart
+  EXPECT_NEAR(*s.steps.mean_ms, 102, 1e-5);  // 29 of 290 take 120 ms; warm-up's 200 ms are apart
   EXPECT_NEAR(*s.steps.median_ms, 100, 1e-9);
   EXPECT_NEAR(*s.steps.p95_ms, 120, 1e-5);
   EXPECT_TRUE(s.steps.exact);
@@ -75,7 +75,8 @@ TEST(Summary, WhatWasNotSeenIsNotZero) {
   EXPECT_TRUE(phase(s, "augment").user);
   EXPECT_NEAR(sum_of_shares(s.phases), 1, 1e-9);
   const auto says = [&](const char* what) {
-    return std::any_of(s.not_measured.begin(), s.not_measured.end(), [&](const auto& n) { return n.what == what; });
+    return std::any_of(s.not_measured.begin(), s.not_measured.end(),
+                       [&](const auto& n) { return n.what == what; });
   };
   EXPECT_TRUE(says("input"));
   EXPECT_TRUE(says("gpus"));
@@ -97,7 +98,8 @@ TEST(Summary, WhatWasNotSeenIsNotZero) {
 }
 
 TEST(Summary, AUsersPhaseOfABuiltInNameAddsToIt) {
-  RankHistory r = fixture::rank_of({.forward = 60, .backward = 30, .user = {{"input", 10}}}, 0, 1, 100);
+  RankHistory r =
+      fixture::rank_of({.forward = 60, .backward = 30, .user = {{"input", 10}}}, 0, 1, 100);
   const Summary s = summarize(fixture::run_of({r}), {});
   EXPECT_EQ(s.phases.size(), 12u);
   EXPECT_NEAR(*phase(s, "input").share, 0.1, 1e-9);
@@ -152,14 +154,16 @@ TEST(Summary, NextCommandNamesTheRun) {
 TEST(Json, HasTheFieldsThatWerePromised) {
   const fixture::Case c = fixture::four_ranks();
   const json::value v = json::parse(to_json(summarize(c.run, c.findings)));
-  for (const char* key : {"schema", "run", "settings", "verdict", "findings", "steps", "phases", "ranks", "resources",
-                          "throughput", "stepscope", "unobserved", "notices", "not_measured"})
+  for (const char* key :
+       {"schema", "run", "settings", "verdict", "findings", "steps", "phases", "ranks", "resources",
+        "throughput", "stepscope", "unobserved", "notices", "not_measured"})
     EXPECT_TRUE(v.as_object().contains(key)) << key;
   EXPECT_EQ(v.at("schema").as_int64(), 1);
   EXPECT_EQ(v.at("verdict"), v.at("findings").at(0));
   EXPECT_EQ(v.at("verdict").at("rank").as_int64(), 2);
   EXPECT_TRUE(v.at("verdict").at("node").is_null());
-  for (int i = 0; i < kPhaseCount; ++i) EXPECT_TRUE(v.at("phases").as_object().contains(kPhaseNames[static_cast<size_t>(i)]));
+  for (int i = 0; i < kPhaseCount; ++i)
+    EXPECT_TRUE(v.at("phases").as_object().contains(kPhaseNames[static_cast<size_t>(i)]));
   EXPECT_FALSE(v.at("phases").at("h2d").at("measured").as_bool());
   EXPECT_TRUE(v.at("phases").at("h2d").at("mean_ms").is_null());
   EXPECT_EQ(v.at("phases").at("input").at("clock").as_string(), "host");
@@ -191,7 +195,8 @@ TEST(Json, HostileWordsStayData) {
   for (const bool pretty : {true, false}) {
     const std::string text = to_json(summarize(c.run, c.findings), pretty);
     const json::value v = json::parse(text);
-    EXPECT_EQ(v.at("run").at("name").as_string(), "a\"b\\\x1b[31m\xef\xbf\xbd\xef\xbf\xbd \xe6\xbc\xa2");
+    EXPECT_EQ(v.at("run").at("name").as_string(),
+              "a\"b\\\x1b[31m\xef\xbf\xbd\xef\xbf\xbd \xe6\xbc\xa2");
     EXPECT_EQ(v.at("run").at("command").at(0).as_string().size(), 10u);
     EXPECT_TRUE(v.at("phases").as_object().contains(""));
     EXPECT_EQ(text.find('\n') == std::string::npos, !pretty);

@@ -7,9 +7,12 @@ namespace {
 
 TEST(Text, VisibleEscapesWhatDrivesATerminal) {
   EXPECT_EQ(visible("a\x1b[31m\n\t\x7f", true), "a\\x1b[31m\\x0a\\x09\\x7f");
-  EXPECT_EQ(visible("\xe2\x80\xae" "x\xe2\x80\x8b", true), "\\u202ex\\u200b");
+  EXPECT_EQ(visible("\xe2\x80\xae"
+                    "x\xe2\x80\x8b",
+                    true),
+            "\\u202ex\\u200b");
   EXPECT_EQ(visible("\xff\xc3(", true), "\\xff\\xc3(");
-  EXPECT_EQ(visible("\xc0\x80", true), "\\xc0\\x80");        // overlong
+  EXPECT_EQ(visible("\xc0\x80", true), "\\xc0\\x80");           // overlong
   EXPECT_EQ(visible("\xed\xa0\x80", true), "\\xed\\xa0\\x80");  // a surrogate
   EXPECT_EQ(visible("\xe6\xbc\xa2", true), "\xe6\xbc\xa2");
   EXPECT_EQ(visible("\xe6\xbc\xa2\xf0\x9f\x94\xa5", false), "\\u6f22\\U0001f525");
@@ -41,7 +44,10 @@ TEST(Text, FoldsAtBlanksAndBreaksLongWords) {
 }
 
 TEST(Text, ValidUtf8ReplacesEachBrokenByte) {
-  EXPECT_EQ(valid_utf8("a\xff\xc3" "b"), "a\xef\xbf\xbd\xef\xbf\xbd" "b");
+  EXPECT_EQ(valid_utf8("a\xff\xc3"
+                       "b"),
+            "a\xef\xbf\xbd\xef\xbf\xbd"
+            "b");
   EXPECT_EQ(valid_utf8("\xf0\x9f\x94\xa5"), "\xf0\x9f\x94\xa5");
 }
 

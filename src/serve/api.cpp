@@ -13,7 +13,8 @@ constexpr int kMinWidth = 40, kMaxWidth = 500;
 
 Reply error(int status, std::string message, std::string hint) {
   return {status, "application/json",
-          json::serialize(json::object{{"error", std::move(message)}, {"hint", std::move(hint)}}) + "\n"};
+          json::serialize(json::object{{"error", std::move(message)}, {"hint", std::move(hint)}}) +
+              "\n"};
 }
 
 report::CardStyle style_of(std::string_view query) {
@@ -47,10 +48,12 @@ Reply route(const Api& api, const Request& request) {
   const std::string_view target = request.target;
   const size_t question = target.find('?');
   const std::string_view path = target.substr(0, question);
-  const std::string_view query = question == std::string_view::npos ? "" : target.substr(question + 1);
+  const std::string_view query =
+      question == std::string_view::npos ? "" : target.substr(question + 1);
   const bool control = path == "/v1/control";
   if (!control && path != "/v1/health" && path != "/v1/summary" && path != "/v1/card")
-    return error(404, "nothing at " + printable(path, 200), "GET /v1/health, /v1/summary or /v1/card");
+    return error(404, "nothing at " + printable(path, 200),
+                 "GET /v1/health, /v1/summary or /v1/card");
   const std::string_view wanted = control ? "POST" : "GET";
   if (request.method != wanted)
     return error(405, printable(request.method, 40) + " is not for " + std::string(path),
@@ -59,7 +62,8 @@ Reply route(const Api& api, const Request& request) {
   if (path == "/v1/summary") return {200, "application/json", api.summary()};
   if (path == "/v1/card") return {200, "text/plain; charset=utf-8", api.card(style_of(query))};
   const auto word = control_word(request.body);
-  if (!word) return error(400, "the body names no known word", R"(send {"word": "on"}, "off" or "write")");
+  if (!word)
+    return error(400, "the body names no known word", R"(send {"word": "on"}, "off" or "write")");
   api.control(*word);
   return {200, "application/json", "{}\n"};
 }

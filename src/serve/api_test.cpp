@@ -14,7 +14,11 @@ class ApiTest : public testing::Test {
   report::CardStyle style_;
   Api api_{.health = [] { return "health"; },
            .summary = [] { return "summary"; },
-           .card = [this](const report::CardStyle& style) { style_ = style; return "card"; },
+           .card =
+               [this](const report::CardStyle& style) {
+                 style_ = style;
+                 return "card";
+               },
            .control = [this](ControlWord word) { words_.push_back(word); }};
 };
 

@@ -31,21 +31,24 @@ bool ready(int fd, short what, int64_t deadline_ns) {
 
 }  // namespace
 
-Result<std::string> ask(const std::string& socket_path, const Request& request, std::chrono::milliseconds wait) {
+Result<std::string> ask(const std::string& socket_path, const Request& request,
+                        std::chrono::milliseconds wait) {
   const auto fail = [&](const std::string& why) {
     return Error{"the agent at " + socket_path + " does not answer: " + why, ""};
   };
   const int64_t deadline = monotonic_ns() + std::chrono::nanoseconds(wait).count();
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (socket_path.size() >= sizeof address.sun_path) return fail("the path is too long for a socket");
+  if (socket_path.size() >= sizeof address.sun_path)
+    return fail("the path is too long for a socket");
   std::memcpy(address.sun_path, socket_path.c_str(), socket_path.size() + 1);
   const Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd || ::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
     return fail(errno_text());
 
   std::string bytes = request.method + " " + request.target + " HTTP/1.1\r\nHost: localhost\r\n" +
-                      "Content-Length: " + std::to_string(request.body.size()) + "\r\n\r\n" + request.body;
+                      "Content-Length: " + std::to_string(request.body.size()) + "\r\n\r\n" +
+                      request.body;
   for (std::string_view rest = bytes; !rest.empty();) {
     if (!ready(fd.get(), POLLOUT, deadline)) return fail("no answer in time");
     const ssize_t n = ::send(fd.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
@@ -69,7 +72,8 @@ Result<std::string> ask(const std::string& socket_path, const Request& request, 
     if (error && error != http::error::need_more) return fail(error.message());
     pending.erase(0, used);
   }
-  if (parser.get().result_int() != 200) return fail("status " + std::to_string(parser.get().result_int()));
+  if (parser.get().result_int() != 200)
+    return fail("status " + std::to_string(parser.get().result_int()));
   return std::move(parser.get().body());
 }
 

@@ -12,6 +12,7 @@
 namespace stepscope::serve {
 
 // The body of a reply with status 200.
-Result<std::string> ask(const std::string& socket_path, const Request& request, std::chrono::milliseconds wait);
+Result<std::string> ask(const std::string& socket_path, const Request& request,
+                        std::chrono::milliseconds wait);
 
 }  // namespace stepscope::serve

@@ -73,7 +73,8 @@ struct Loop::Impl {
                             watch_again.push_back(&descriptor);
                           });
   }
-  std::vector<asio::posix::stream_descriptor*> watch_again;  // once the caller has read what woke it
+  std::vector<asio::posix::stream_descriptor*>
+      watch_again;  // once the caller has read what woke it
 
   asio::awaitable<void> serve(Stream stream) {
     boost::beast::flat_buffer buffer(kMaxHeaderBytes + kMaxBodyBytes);
@@ -142,9 +143,7 @@ Status Loop::listen(const std::string& path, Handler handler) {
   return ok();
 }
 
-void Loop::wake_on(int fd) {
-  impl_->watch(impl_->watched.emplace_back(impl_->io, fd));
-}
+void Loop::wake_on(int fd) { impl_->watch(impl_->watched.emplace_back(impl_->io, fd)); }
 
 void Loop::wait(std::chrono::milliseconds time) {
   Impl& impl = *impl_;

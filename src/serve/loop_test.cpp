@@ -24,7 +24,8 @@ class LoopTest : public testing::Test {
   void SetUp() override {
     path_ = "/tmp/stepscope-loop-" + std::to_string(::getpid()) + ".sock";
     ASSERT_TRUE(loop_.listen(path_, [](const Request& request) {
-      return Reply{request.target == "/missing" ? 404 : 200, "text/plain", request.method + request.target + request.body};
+      return Reply{request.target == "/missing" ? 404 : 200, "text/plain",
+                   request.method + request.target + request.body};
     }));
   }
 
@@ -83,7 +84,10 @@ TEST_F(LoopTest, LargeRepliesArriveWhole) {
     EXPECT_EQ(*reply, large);
   });
   std::atomic<bool> done = false;
-  std::thread waiter([&] { client.join(); done = true; });
+  std::thread waiter([&] {
+    client.join();
+    done = true;
+  });
   while (!done) loop.wait(milliseconds(10));
   waiter.join();
 }
@@ -127,7 +131,8 @@ TEST_F(LoopTest, NobodyThereIsAnError) {
   ASSERT_FALSE(reply);
   EXPECT_NE(reply.error().message.find("No such file"), std::string::npos);
   EXPECT_FALSE(ask(std::string(200, 'x'), {"GET", "/", ""}, kLong));
-  EXPECT_FALSE(ask(path_, {"GET", "/", ""}, milliseconds(50)));  // the loop is not waiting: no answer in time
+  EXPECT_FALSE(ask(path_, {"GET", "/", ""},
+                   milliseconds(50)));  // the loop is not waiting: no answer in time
 }
 
 }  // namespace

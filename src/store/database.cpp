@@ -8,7 +8,8 @@ namespace stepscope::store {
 
 Result<Database> Database::open(const std::string& path, Mode mode) {
   sqlite3* handle = nullptr;
-  const int flags = (mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) | SQLITE_OPEN_NOMUTEX;
+  const int flags = (mode == Mode::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE) |
+                    SQLITE_OPEN_NOMUTEX;
   const int code = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
   Database database(handle, path);
   if (code != SQLITE_OK) {
@@ -23,8 +24,11 @@ Result<Database> Database::open(const std::string& path, Mode mode) {
 }
 
 Database::Database(Database&& other) noexcept
-    : handle_(std::exchange(other.handle_, nullptr)), path_(std::move(other.path_)), error_(other.error_),
-      system_error_(other.system_error_), text_(std::move(other.text_)) {}
+    : handle_(std::exchange(other.handle_, nullptr)),
+      path_(std::move(other.path_)),
+      error_(other.error_),
+      system_error_(other.system_error_),
+      text_(std::move(other.text_)) {}
 
 Database& Database::operator=(Database&& other) noexcept {
   std::swap(handle_, other.handle_);
@@ -65,16 +69,18 @@ int64_t Database::integer(const char* sql) {
 }
 
 std::string set_aside(const std::string& path) {
-  return "the file was left as it is; to set it aside: mv " + shell_quote(path) + " " + shell_quote(path + ".bad");
+  return "the file was left as it is; to set it aside: mv " + shell_quote(path) + " " +
+         shell_quote(path + ".bad");
 }
 
 Error database_error(std::string_view doing, const std::string& path, int code, int system_error,
                      std::string_view text) {
   std::string message = "could not " + std::string(doing) + " " + path + ": " + std::string(text);
   const int primary = code & 0xff;
-  const bool about_files = primary == SQLITE_CANTOPEN || primary == SQLITE_IOERR || primary == SQLITE_FULL ||
-                           primary == SQLITE_READONLY;
-  if (about_files && system_error != 0) message += std::string(" (") + errno_text(system_error) + ")";
+  const bool about_files = primary == SQLITE_CANTOPEN || primary == SQLITE_IOERR ||
+                           primary == SQLITE_FULL || primary == SQLITE_READONLY;
+  if (about_files && system_error != 0)
+    message += std::string(" (") + errno_text(system_error) + ")";
   switch (primary) {
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
@@ -82,7 +88,9 @@ Error database_error(std::string_view doing, const std::string& path, int code, 
     case SQLITE_FULL:
       return {message, "free space on its file system, or choose another with --run-dir"};
     case SQLITE_IOERR:
-      return {message, "look at its file system (full? over quota? gone?), or choose another with --run-dir"};
+      return {
+          message,
+          "look at its file system (full? over quota? gone?), or choose another with --run-dir"};
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:
@@ -98,8 +106,8 @@ Error database_error(std::string_view doing, const std::string& path, int code, 
 
 Statement::Statement(Database& database, const std::string& sql) : database_(database) {
   if (!database.good()) return;
-  check(sqlite3_prepare_v3(database.handle(), sql.c_str(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
-                           &statement_, nullptr));
+  check(sqlite3_prepare_v3(database.handle(), sql.c_str(), static_cast<int>(sql.size()),
+                           SQLITE_PREPARE_PERSISTENT, &statement_, nullptr));
 }
 
 bool Statement::row() {

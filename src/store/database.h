@@ -1,8 +1,9 @@
 // A SQLite connection and its prepared statements, with one sticky error.
 //
-// Thread safety: one owner, one thread (opened without SQLite's mutex). Lifetime: statements end before their database.
-// Invariant: the first failure is kept until take_error(); while it stands every statement is a no-op, so that a whole
-// transaction is written as plain lines and judged once at its end.
+// Thread safety: one owner, one thread (opened without SQLite's mutex). Lifetime: statements end
+// before their database. Invariant: the first failure is kept until take_error(); while it stands
+// every statement is a no-op, so that a whole transaction is written as plain lines and judged once
+// at its end.
 #pragma once
 
 #include <sqlite3.h>
@@ -25,12 +26,12 @@ class Database {
   Database& operator=(Database&& other) noexcept;
   ~Database();
 
-  bool run(const char* sql);                    // no result wanted; any number of statements
-  int64_t integer(const char* sql);             // first column of the first row; 0 when there is none
+  bool run(const char* sql);         // no result wanted; any number of statements
+  int64_t integer(const char* sql);  // first column of the first row; 0 when there is none
   bool good() const { return error_ == SQLITE_OK; }
-  void note(int code);                          // keeps the first failure
-  Error take_error(std::string_view doing);     // "could not <doing> <path>: why"; clears it
-  int code() const { return error_; }           // the failure that stands, SQLITE_OK if none
+  void note(int code);                       // keeps the first failure
+  Error take_error(std::string_view doing);  // "could not <doing> <path>: why"; clears it
+  int code() const { return error_; }        // the failure that stands, SQLITE_OK if none
 
   sqlite3* handle() const { return handle_; }
   const std::string& path() const { return path_; }
@@ -44,10 +45,12 @@ class Database {
   std::string text_;
 };
 
-std::string set_aside(const std::string& path);  // the hint for a file that is not what it should be
+std::string set_aside(
+    const std::string& path);  // the hint for a file that is not what it should be
 
 // What a SQLite failure on `path` means to the user.
-Error database_error(std::string_view doing, const std::string& path, int code, int system_error, std::string_view text);
+Error database_error(std::string_view doing, const std::string& path, int code, int system_error,
+                     std::string_view text);
 
 class Statement {
  public:
@@ -64,14 +67,17 @@ class Statement {
   void bind(bool value) { bind(int64_t{value}); }
   void bind(double value) { check(sqlite3_bind_double(statement_, ++bound_, value)); }
   void bind(std::string_view value) {  // must live until run() or the last row()
-    check(sqlite3_bind_text(statement_, ++bound_, value.data(), static_cast<int>(value.size()), SQLITE_STATIC));
+    check(sqlite3_bind_text(statement_, ++bound_, value.data(), static_cast<int>(value.size()),
+                            SQLITE_STATIC));
   }
   void bind(const std::string& value) { bind(std::string_view(value)); }
   void bind(const char* value) { bind(std::string_view(value)); }
   template <typename T>
   void bind(const std::optional<T>& value) {
-    if (value) bind(*value);
-    else check(sqlite3_bind_null(statement_, ++bound_));
+    if (value)
+      bind(*value);
+    else
+      check(sqlite3_bind_null(statement_, ++bound_));
   }
 
   // Binds, executes, resets.
@@ -87,9 +93,15 @@ class Statement {
 
   // Columns of the row, in order.
   void get(int64_t& value) { value = sqlite3_column_int64(statement_, read_++); }
-  void get(int32_t& value) { value = static_cast<int32_t>(sqlite3_column_int64(statement_, read_++)); }
-  void get(uint32_t& value) { value = static_cast<uint32_t>(sqlite3_column_int64(statement_, read_++)); }
-  void get(uint64_t& value) { value = static_cast<uint64_t>(sqlite3_column_int64(statement_, read_++)); }
+  void get(int32_t& value) {
+    value = static_cast<int32_t>(sqlite3_column_int64(statement_, read_++));
+  }
+  void get(uint32_t& value) {
+    value = static_cast<uint32_t>(sqlite3_column_int64(statement_, read_++));
+  }
+  void get(uint64_t& value) {
+    value = static_cast<uint64_t>(sqlite3_column_int64(statement_, read_++));
+  }
   void get(bool& value) { value = sqlite3_column_int64(statement_, read_++) != 0; }
   void get(double& value) { value = sqlite3_column_double(statement_, read_++); }
   void get(std::string& value);

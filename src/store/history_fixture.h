@@ -1,8 +1,11 @@
 // For tests: histories with every field set from a seed, and the text of every field of a history.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <random>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -10,14 +13,16 @@
 
 namespace stepscope::store::fixture {
 
-// A field that was added must also be described in rows.h and printed below: then mend the size here.
+// A field that was added must also be described in rows.h and printed below: then mend the size
+// here.
 static_assert(sizeof(StepSample) == 240 && sizeof(StepBlock) == 552 && sizeof(MemorySample) == 96);
 static_assert(sizeof(OccurrenceStats) == 96 && sizeof(Gauge) == 56 && sizeof(NodeHistory) == 536);
 static_assert(sizeof(RankHistory) == 976 && sizeof(RunHistory) - sizeof(Settings) == 248);
 
 struct TemporaryFolder {
   std::string path;
-  TemporaryFolder() : path((std::filesystem::temp_directory_path() / "stepscope-store-XXXXXX").string()) {
+  TemporaryFolder()
+      : path((std::filesystem::temp_directory_path() / "stepscope-store-XXXXXX").string()) {
     if (mkdtemp(path.data()) == nullptr) path.clear();
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
@@ -42,7 +47,11 @@ class Random {
     for (int64_t& ns : s.phase_ns) ns = coin() ? number(10'000'000) : 0;
     int64_t total = 0;
     for (const int64_t ns : s.phase_ns) total += ns;
-    if (coin()) s.user_phase_ns = {{"augment 'x'", number(1000)}, {"r\xC3\xA9" "duction", number(1000)}};
+    if (coin())
+      s.user_phase_ns = {{"augment 'x'", number(1000)},
+                         {"r\xC3\xA9"
+                          "duction",
+                          number(1000)}};
     s.parts = {number(9), number(9), number(9), number(9), number(9), number(9)};
     s.end_ns = begin_ns + total;
     s.failed = coin();
@@ -112,10 +121,11 @@ class Random {
     r.python_version = "3.11.2";
     r.torch_version = "2.13.0";
     r.facts = static_cast<uint32_t>(number(0xffffffff));
-    for (int64_t* count : {&r.steps, &r.warmup_steps, &r.failed_steps, &r.profiled_steps, &r.incomplete_steps,
-                           &r.first_begin_ns, &r.last_end_ns, &r.warmup_total_ns, &r.steady_samples,
-                           &r.steady_samples_ns, &r.steady_fetches, &r.steady_backwards, &r.steady_optimizer_steps,
-                           &r.skipped_steps, &r.records_written, &r.records_dropped, &r.cost_ns, &r.cost_calls})
+    for (int64_t* count :
+         {&r.steps, &r.warmup_steps, &r.failed_steps, &r.profiled_steps, &r.incomplete_steps,
+          &r.first_begin_ns, &r.last_end_ns, &r.warmup_total_ns, &r.steady_samples,
+          &r.steady_samples_ns, &r.steady_fetches, &r.steady_backwards, &r.steady_optimizer_steps,
+          &r.skipped_steps, &r.records_written, &r.records_dropped, &r.cost_ns, &r.cost_calls})
       *count = number(1LL << 50);
     for (int64_t i = 0; i < steps; ++i) r.raw.push_back(step(number_, i, i * 100'000'000));
     r.rollups.resize(steps >= 100 ? 2 : steps >= 10 ? 1 : 0);
@@ -142,8 +152,8 @@ class Random {
     n.cores_usable = 1.5;
     n.cores_limit_reason = "cgroup quota 1.5 of /a/b";
     if (coin()) n.memory_limit_bytes = number(1LL << 40);
-    for (Gauge* g : {&n.cpu_cores, &n.cpu_throttled_share, &n.memory_bytes, &n.job_memory_bytes, &n.disk_read_bps,
-                     &n.disk_write_bps, &n.net_rx_bps, &n.net_tx_bps})
+    for (Gauge* g : {&n.cpu_cores, &n.cpu_throttled_share, &n.memory_bytes, &n.job_memory_bytes,
+                     &n.disk_read_bps, &n.disk_write_bps, &n.net_rx_bps, &n.net_tx_bps})
       *g = gauge();
     run.nodes = {n, n};
     run.nodes[1].node = "other";
@@ -160,7 +170,8 @@ class Dump {
  public:
   explicit Dump(const RunHistory& run) {
     out_.precision(17);
-    line("run", run.name, run.id, run.folder, run.started_wall_ns, run.duration_ns, run.exit_code.value_or(-1), run.live);
+    line("run", run.name, run.id, run.folder, run.started_wall_ns, run.duration_ns,
+         run.exit_code.value_or(-1), run.live);
     for (const auto& text : run.command) line("argument", text);
     for (const auto& [key, value] : run.settings.effective()) line("setting", key, value);
     for (const auto& text : run.notices) line("notice", text);
@@ -176,7 +187,9 @@ class Dump {
     ((out_ << values << '|'), ...);
     out_ << '\n';
   }
-  void gauge(const char* name, const Gauge& g) { line(name, g.sum, g.peak, g.count, g.not_measured); }
+  void gauge(const char* name, const Gauge& g) {
+    line(name, g.sum, g.peak, g.count, g.not_measured);
+  }
   void node(const NodeHistory& n) {
     line("node", n.node, n.cores_usable, n.cores_limit_reason, n.memory_limit_bytes.value_or(-1));
     gauge("cpu_cores", n.cpu_cores);
@@ -189,24 +202,28 @@ class Dump {
     gauge("net_tx_bps", n.net_tx_bps);
   }
   void rank(const RankHistory& r) {
-    line("rank", r.rank, r.local_rank, r.world_size, r.attempt, r.node, r.pid, r.executable, r.python_version,
-         r.torch_version, r.facts, r.steps, r.warmup_steps, r.failed_steps, r.profiled_steps, r.incomplete_steps,
-         r.first_begin_ns, r.last_end_ns, r.warmup_total_ns, r.steady_samples, r.steady_samples_ns, r.steady_fetches,
-         r.steady_backwards, r.steady_optimizer_steps, r.skipped_steps, r.records_written, r.records_dropped,
-         r.cost_ns, r.cost_calls);
+    line("rank", r.rank, r.local_rank, r.world_size, r.attempt, r.node, r.pid, r.executable,
+         r.python_version, r.torch_version, r.facts, r.steps, r.warmup_steps, r.failed_steps,
+         r.profiled_steps, r.incomplete_steps, r.first_begin_ns, r.last_end_ns, r.warmup_total_ns,
+         r.steady_samples, r.steady_samples_ns, r.steady_fetches, r.steady_backwards,
+         r.steady_optimizer_steps, r.skipped_steps, r.records_written, r.records_dropped, r.cost_ns,
+         r.cost_calls);
     for (const StepSample& s : r.raw) {
-      line("step", s.rank, s.step, s.begin_ns, s.end_ns, s.failed, s.profiled, s.compiled, s.paused, s.incomplete,
-           s.warmup, s.samples.value_or(-1), s.fetches, s.backwards, s.optimizer_steps, s.skipped_steps);
+      line("step", s.rank, s.step, s.begin_ns, s.end_ns, s.failed, s.profiled, s.compiled, s.paused,
+           s.incomplete, s.warmup, s.samples.value_or(-1), s.fetches, s.backwards,
+           s.optimizer_steps, s.skipped_steps);
       for (const int64_t ns : s.phase_ns) line(ns);
       for (const auto& [name, ns] : s.user_phase_ns) line(name, ns);
-      line(s.parts.loss_ns, s.parts.epoch_start_ns, s.parts.other_before_forward_ns, s.parts.other_after_backward_ns,
-           s.parts.other_after_optimizer_ns, s.parts.other_between_steps_ns);
+      line(s.parts.loss_ns, s.parts.epoch_start_ns, s.parts.other_before_forward_ns,
+           s.parts.other_after_backward_ns, s.parts.other_after_optimizer_ns,
+           s.parts.other_between_steps_ns);
     }
     for (const auto& level : r.rollups) {
       line("level");
       for (const StepBlock& b : level) {
         line("block", b.first_step, b.last_step, b.begin_ns, b.end_ns, b.count);
-        for (size_t i = 0; i <= kPhaseCount; ++i) line(b.mean_ns[i], b.min_ns[i], b.median_ns[i], b.max_ns[i]);
+        for (size_t i = 0; i <= kPhaseCount; ++i)
+          line(b.mean_ns[i], b.min_ns[i], b.median_ns[i], b.max_ns[i]);
         for (const auto& [name, ns] : b.user_mean_ns) line(name, ns);
         for (const auto& [name, ns] : b.part_mean_ns) line(name, ns);
       }
@@ -217,7 +234,8 @@ class Dump {
     }
     for (const MemorySample& m : r.memory)
       line("memory", m.mono_ns, m.step, m.rss_bytes.value_or(-1), m.anon_bytes.value_or(-1),
-           m.worker_pss_bytes.value_or(-1), m.device_allocated_bytes.value_or(-1), m.cpu_cores.value_or(-1));
+           m.worker_pss_bytes.value_or(-1), m.device_allocated_bytes.value_or(-1),
+           m.cpu_cores.value_or(-1));
   }
   std::ostringstream out_;
 };
@@ -228,12 +246,25 @@ inline std::string difference(const RunHistory& expected, const RunHistory& actu
   std::istringstream left(dump(expected)), right(dump(actual));
   std::string a, b;
   for (int line = 1;; ++line) {
-    const bool more_a = static_cast<bool>(std::getline(left, a)), more_b = static_cast<bool>(std::getline(right, b));
+    const bool more_a = static_cast<bool>(std::getline(left, a)),
+               more_b = static_cast<bool>(std::getline(right, b));
     if (!more_a && !more_b) return "";
     if (more_a != more_b || a != b)
       return "line " + std::to_string(line) + ": expected " + (more_a ? a : "the end") + ", got " +
              (more_b ? b : "the end");
   }
+}
+
+inline void expect_same(const RunHistory& expected, const Result<RunHistory>& actual) {
+  ASSERT_TRUE(actual) << actual.error().message;
+  EXPECT_EQ(difference(expected, *actual), "");
+}
+
+inline std::set<std::string> files_in(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.insert(entry.path().filename());
+  return names;
 }
 
 }  // namespace stepscope::store::fixture

@@ -15,7 +15,8 @@
 namespace stepscope::store {
 namespace {
 
-// f_type of file systems that other machines or a user process stand behind (linux/magic.h has only some of them).
+// f_type of file systems that other machines or a user process stand behind (linux/magic.h has only
+// some of them).
 constexpr std::array<uint32_t, 17> kNetwork = {
     0x6969,      // NFS
     0xff534d42,  // CIFS
@@ -55,7 +56,8 @@ std::string hash(const std::string& text) {
 // A directory that is ours, not a link, and closed to others.
 bool is_private(const std::string& path) {
   struct stat s;
-  return lstat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == getuid() && (s.st_mode & 077) == 0;
+  return lstat(path.c_str(), &s) == 0 && S_ISDIR(s.st_mode) && s.st_uid == getuid() &&
+         (s.st_mode & 077) == 0;
 }
 
 std::vector<std::string> temporary_folders() {
@@ -66,7 +68,9 @@ std::vector<std::string> temporary_folders() {
   return folders;
 }
 
-std::string private_root(const std::string& temporary) { return temporary + "/stepscope-" + std::to_string(getuid()); }
+std::string private_root(const std::string& temporary) {
+  return temporary + "/stepscope-" + std::to_string(getuid());
+}
 std::string private_folder(const std::string& temporary, const std::string& run_folder) {
   return private_root(temporary) + "/db-" + hash(absolute(run_folder));
 }
@@ -91,14 +95,16 @@ Result<Placement> place(const std::string& run_folder) {
   if (in_place.copied() || !network_policy().is_network(run_folder)) return in_place;
   std::string why;
   for (const std::string& temporary : temporary_folders()) {
-    const std::string root = private_root(temporary), folder = private_folder(temporary, run_folder);
+    const std::string root = private_root(temporary),
+                      folder = private_folder(temporary, run_folder);
     if (is_network_file_system(temporary)) {
       why += "; " + temporary + ": a network file system too";
       continue;
     }
     const bool made = (mkdir(root.c_str(), 0700) == 0 || errno == EEXIST) &&
                       (mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST);
-    if (made && is_private(root) && is_private(folder)) return Placement{in_place.final_path, folder + "/run.db"};
+    if (made && is_private(root) && is_private(folder))
+      return Placement{in_place.final_path, folder + "/run.db"};
     why += "; " + root + ": " + (made ? "not a private folder of this user" : errno_text());
   }
   return Error{"could not find a local folder for the database of " + run_folder +
@@ -111,7 +117,8 @@ Placement find_placed(const std::string& run_folder) {
   if (!network_policy().is_network(run_folder)) return placement;
   for (const std::string& temporary : temporary_folders()) {
     const std::string folder = private_folder(temporary, run_folder);
-    if (is_private(private_root(temporary)) && is_private(folder) && access((folder + "/run.db").c_str(), R_OK) == 0)
+    if (is_private(private_root(temporary)) && is_private(folder) &&
+        access((folder + "/run.db").c_str(), R_OK) == 0)
       return {placement.final_path, folder + "/run.db"};
   }
   return placement;
@@ -129,30 +136,34 @@ Status copy_to_final(Database& live, const Placement& placement) {
   };
   unlink(part.c_str());
   sqlite3* target = nullptr;
-  int code = sqlite3_open_v2(part.c_str(), &target,
-                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  int code =
+      sqlite3_open_v2(part.c_str(), &target,
+                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   if (code != SQLITE_OK) return failed(code, target);
   sqlite3_backup* backup = sqlite3_backup_init(target, "main", live.handle(), "main");
   if (backup == nullptr) return failed(sqlite3_errcode(target), target);
   sqlite3_backup_step(backup, -1);
   code = sqlite3_backup_finish(backup);
-  // The copied header says WAL; a copy is one file. Exclusive: no shared memory on a file system without it.
+  // The copied header says WAL; a copy is one file. Exclusive: no shared memory on a file system
+  // without it.
   if (code == SQLITE_OK)
-    code = sqlite3_exec(target, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE", nullptr, nullptr,
-                        nullptr);
+    code = sqlite3_exec(target, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE",
+                        nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return failed(code, target);
   code = sqlite3_close(target);
   if (code != SQLITE_OK) return failed(code, nullptr);
   if (std::rename(part.c_str(), placement.final_path.c_str()) != 0) {
     const int error = errno;
     unlink(part.c_str());
-    return database_error("copy " + placement.live_path + " to", placement.final_path, SQLITE_IOERR, error, "rename failed");
+    return database_error("copy " + placement.live_path + " to", placement.final_path, SQLITE_IOERR,
+                          error, "rename failed");
   }
   return ok();
 }
 
 void remove_live(const Placement& placement) {
-  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) unlink((placement.live_path + suffix).c_str());
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"})
+    unlink((placement.live_path + suffix).c_str());
   const std::string folder = placement.live_path.substr(0, placement.live_path.rfind('/'));
   rmdir(folder.c_str());
 }

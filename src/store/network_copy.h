@@ -1,11 +1,15 @@
-// Where the database of a run folder is while it is written. SQLite's WAL needs shared memory and locks that network
-// and FUSE file systems do not give: there the live database is in a private folder of $TMPDIR (else /tmp, /dev/shm),
-// and the run folder gets a consistent copy, renamed into place.
+// Where the database of a run folder is while it is written. SQLite's WAL needs shared memory and
+// locks that network and FUSE file systems do not give: there the live database is in a private
+// folder of $TMPDIR (else /tmp, /dev/shm), and the run folder gets a consistent copy.
 //
-//   local     <run folder>/run.db                                  written in place
-//   network   <tmp>/stepscope-<uid>/db-<hash of the run folder>/run.db --SQLite backup, rename--> <run folder>/run.db
+//   local     <run folder>/run.db     written in place
+//   network   <tmp>/stepscope-<uid>/db-<hash of the run folder>/run.db
+//                 |  SQLite backup, rename
+//                 v
+//             <run folder>/run.db
 //
-// Thread safety: one owner. Invariant: <run folder>/run.db of a network folder is always a whole database of one file.
+// Thread safety: one owner. Invariant: <run folder>/run.db of a network folder is always a whole
+// database of one file.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +27,10 @@ struct Placement {
 
 bool is_network_file_system(const std::string& folder);  // by statfs; false when it cannot be told
 
-Result<Placement> place(const std::string& run_folder);   // makes the private folder when one is needed
-Placement find_placed(const std::string& run_folder);     // for readers: makes nothing; live only if it exists
+Result<Placement> place(
+    const std::string& run_folder);  // makes the private folder when one is needed
+Placement find_placed(
+    const std::string& run_folder);  // for readers: makes nothing; live only if it exists
 
 // Backup of `live` to placement.final_path, which is replaced in one step.
 Status copy_to_final(Database& live, const Placement& placement);

@@ -40,7 +40,8 @@ class NetworkCopy : public testing::Test {
   }
   std::set<std::string> final_files() {
     std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_.path)) names.insert(entry.path().filename());
+    for (const auto& entry : fs::directory_iterator(folder_.path))
+      names.insert(entry.path().filename());
     return names;
   }
   TemporaryFolder folder_, temporary_;
@@ -106,7 +107,8 @@ TEST_F(NetworkCopy, ACopyThatFailsIsSaidAtTheEndAndTheLiveOneStays) {
   ASSERT_TRUE(store->commit(run, {}));
   const Status finished = store->finish(run, {});
   ASSERT_FALSE(finished);
-  EXPECT_NE(finished.error().message.find(folder_.path), std::string::npos) << finished.error().message;
+  EXPECT_NE(finished.error().message.find(folder_.path), std::string::npos)
+      << finished.error().message;
   EXPECT_FALSE(live_files().empty());
   fs::remove(folder_.path);
 }

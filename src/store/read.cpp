@@ -73,13 +73,15 @@ class Reader {
   void read_nodes() {
     NodeHistory node;
     each(
-        "nodes ORDER BY position", [&](auto& v) { node_columns(v, node); }, [&] { run_.nodes.push_back(node); });
+        "nodes ORDER BY position", [&](auto& v) { node_columns(v, node); },
+        [&] { run_.nodes.push_back(node); });
     size_t position = 0;
     for (NodeHistory& n : run_.nodes) {
       node_gauges(
           [&](std::string_view name, Gauge& gauge) {
-            Statement select(database_, "SELECT sum, peak, reading_count, not_measured FROM gauges "
-                                        "WHERE node_position = ? AND name = ?");
+            Statement select(database_,
+                             "SELECT sum, peak, reading_count, not_measured FROM gauges "
+                             "WHERE node_position = ? AND name = ?");
             select.bind(static_cast<int64_t>(position));
             select.bind(name);
             if (select.row()) gauge_columns(Extractor{select}, gauge);
@@ -102,7 +104,8 @@ class Reader {
   void read_steps() {
     Key key;
     StepSample sample;
-    std::map<int64_t, StepSample*> by_id;  // deques keep the addresses of what they hold while they grow at the back
+    std::map<int64_t, StepSample*>
+        by_id;  // deques keep the addresses of what they hold while they grow at the back
     each(
         "steps ORDER BY id", [&](auto& v) { step_columns(v, key, sample); },
         [&] {
@@ -112,14 +115,17 @@ class Reader {
           if (has_step_user_) by_id[key.id] = &r->raw.back();
         });
     if (!has_step_user_) return;
-    Statement select(database_, "SELECT step_id, name, time_ns FROM step_user_phases ORDER BY step_id, position");
+    Statement select(
+        database_,
+        "SELECT step_id, name, time_ns FROM step_user_phases ORDER BY step_id, position");
     std::string name;
     int64_t ns = 0;
     while (select.row()) {
       select.get(key.id);
       select.get(name);
       select.get(ns);
-      if (const auto it = by_id.find(key.id); it != by_id.end()) it->second->user_phase_ns.emplace_back(name, ns);
+      if (const auto it = by_id.find(key.id); it != by_id.end())
+        it->second->user_phase_ns.emplace_back(name, ns);
     }
   }
 
@@ -148,7 +154,8 @@ class Reader {
       select.get(key.id);
       select.get(name);
       select.get(ns);
-      if (const auto it = by_id.find(key.id); it != by_id.end()) it->second->user_mean_ns[name] = ns;
+      if (const auto it = by_id.find(key.id); it != by_id.end())
+        it->second->user_mean_ns[name] = ns;
     }
   }
 
@@ -166,7 +173,8 @@ class Reader {
     each(
         "occurrences ORDER BY id", [&](auto& v) { occurrence_columns(v, key, kind, row); },
         [&] {
-          if (OccurrenceStats* stats = occurrences(key.rank, kind)) stats->recent_ns.push_back(row.duration_ns);
+          if (OccurrenceStats* stats = occurrences(key.rank, kind))
+            stats->recent_ns.push_back(row.duration_ns);
         });
     int64_t count = 0, total = 0;
     each(
@@ -198,7 +206,8 @@ class Reader {
   Database& database_;
   RunHistory& run_;
   std::map<int32_t, size_t> ranks_;
-  const bool has_step_user_ = database_.integer("SELECT EXISTS (SELECT 1 FROM step_user_phases)") != 0;
+  const bool has_step_user_ =
+      database_.integer("SELECT EXISTS (SELECT 1 FROM step_user_phases)") != 0;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The tables of run.db back into the history that was written.
 //
-// Thread safety: one owner of the connection. The file is treated as data: kinds, levels and numbers are bounded.
+// Thread safety: one owner of the connection. The file is treated as data: kinds, levels and
+// numbers are bounded.
 #pragma once
 
 #include <string>

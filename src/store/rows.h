@@ -1,9 +1,10 @@
-// Every table row, described once: a description calls visit(column, value) for each column, in order. CREATE TABLE,
-// INSERT and reading are visitors over the same description, so that none of them can differ from the others.
+// Every table row, described once: a description calls visit(column, value) for each column, in
+// order. CREATE TABLE, INSERT and reading are visitors over the same description, so that none of
+// them can differ from the others.
 //
-// A series is a list that grows at one end and is trimmed at the other: the raw steps of a rank, its rollups of one
-// level, its occurrences of one kind. Its rows lie together in the table: id = series_base(rank, sub) + number.
-// Thread safety: pure functions.
+// A series is a list that grows at one end and is trimmed at the other: the raw steps of a rank,
+// its rollups of one level, its occurrences of one kind. Its rows lie together in the table: id =
+// series_base(rank, sub) + number. Thread safety: pure functions.
 #pragma once
 
 #include <array>
@@ -20,18 +21,24 @@
 namespace stepscope::store {
 
 inline constexpr int kMaxLevels = 16;  // rollups of 10^16 steps: no run has them
-inline constexpr int64_t series_base(int32_t rank, int sub) { return (int64_t{rank} * 32 + sub) * (int64_t{1} << 32); }
+inline constexpr int64_t series_base(int32_t rank, int sub) {
+  return (int64_t{rank} * 32 + sub) * (int64_t{1} << 32);
+}
 
 // Visitors for INSERT and SELECT; CREATE TABLE's is in schema.cpp.
 struct Binder {
   Statement& statement;
   template <typename T>
-  void operator()(std::string_view, const T& value) { statement.bind(value); }
+  void operator()(std::string_view, const T& value) {
+    statement.bind(value);
+  }
 };
 struct Extractor {
   Statement& statement;
   template <typename T>
-  void operator()(std::string_view, T& value) { statement.get(value); }
+  void operator()(std::string_view, T& value) {
+    statement.get(value);
+  }
 };
 struct Names {
   std::string list, marks;  // "a, b" and "?, ?"
@@ -59,13 +66,17 @@ using Columns = std::array<std::string, kPhaseCount + 1>;
 inline Columns phase_columns(std::string_view infix) {
   Columns columns;
   for (size_t i = 0; i <= kPhaseCount; ++i)
-    columns[i] = std::string(i < kPhaseCount ? kPhaseNames[i] : "step_time") + "_" + std::string(infix) + "ns";
+    columns[i] = std::string(i < kPhaseCount ? kPhaseNames[i] : "step_time") + "_" +
+                 std::string(infix) + "ns";
   return columns;
 }
 
-inline constexpr std::array<std::string_view, 6> kPartNames = {
-    "loss", "epoch_start", "other_before_forward", "other_after_backward", "other_after_optimizer",
-    "other_between_steps"};
+inline constexpr std::array<std::string_view, 6> kPartNames = {"loss",
+                                                               "epoch_start",
+                                                               "other_before_forward",
+                                                               "other_after_backward",
+                                                               "other_after_optimizer",
+                                                               "other_between_steps"};
 
 template <typename Visit, typename K, typename Sample>
 void step_columns(Visit&& visit, K& key, Sample& s) {
@@ -98,8 +109,8 @@ void step_columns(Visit&& visit, K& key, Sample& s) {
 // parts: the six of kPartNames, absent where the block has none
 template <typename Visit, typename K, typename Block, typename Parts>
 void rollup_columns(Visit&& visit, K& key, Block& b, Parts& parts) {
-  static const Columns mean = phase_columns("mean_"), min = phase_columns("min_"), median = phase_columns("median_"),
-                       max = phase_columns("max_");
+  static const Columns mean = phase_columns("mean_"), min = phase_columns("min_"),
+                       median = phase_columns("median_"), max = phase_columns("max_");
   static const std::array<std::string, 6> part_names = [] {
     std::array<std::string, 6> names;
     for (size_t i = 0; i < names.size(); ++i) names[i] = std::string(kPartNames[i]) + "_mean_ns";

@@ -15,9 +15,13 @@ constexpr const char* sql_type(const std::string*) { return "TEXT"; }
 constexpr const char* sql_type(const std::string_view*) { return "TEXT"; }
 template <typename T>
   requires std::is_integral_v<T>
-constexpr const char* sql_type(const T*) { return "INTEGER"; }
+constexpr const char* sql_type(const T*) {
+  return "INTEGER";
+}
 template <typename T>
-constexpr const char* sql_type(const std::optional<T>*) { return sql_type(static_cast<const T*>(nullptr)); }
+constexpr const char* sql_type(const std::optional<T>*) {
+  return sql_type(static_cast<const T*>(nullptr));
+}
 
 struct Declaration {
   std::string text;
@@ -48,14 +52,19 @@ std::string series_tables() {
   OccurrenceRow occurrence;
   MemorySample memory;
   const std::string kind;
-  return table("steps", columns_of([&](auto& v) { step_columns(v, key, step); }) +
-                            ", step_time_ns INTEGER GENERATED ALWAYS AS (end_ns - begin_ns) VIRTUAL") +
-         table("step_user_phases", "step_id INTEGER, position INTEGER, name TEXT, time_ns INTEGER, "
-                                   "PRIMARY KEY (step_id, position)", " WITHOUT ROWID") +
-         table("rollups", columns_of([&](auto& v) { rollup_columns(v, key, block, parts); })) +
-         table("rollup_user_phases", "rollup_id INTEGER, name TEXT, mean_ns REAL, PRIMARY KEY (rollup_id, name)",
+  return table("steps",
+               columns_of([&](auto& v) { step_columns(v, key, step); }) +
+                   ", step_time_ns INTEGER GENERATED ALWAYS AS (end_ns - begin_ns) VIRTUAL") +
+         table("step_user_phases",
+               "step_id INTEGER, position INTEGER, name TEXT, time_ns INTEGER, "
+               "PRIMARY KEY (step_id, position)",
                " WITHOUT ROWID") +
-         table("occurrences", columns_of([&](auto& v) { occurrence_columns(v, key, kind, occurrence); })) +
+         table("rollups", columns_of([&](auto& v) { rollup_columns(v, key, block, parts); })) +
+         table("rollup_user_phases",
+               "rollup_id INTEGER, name TEXT, mean_ns REAL, PRIMARY KEY (rollup_id, name)",
+               " WITHOUT ROWID") +
+         table("occurrences",
+               columns_of([&](auto& v) { occurrence_columns(v, key, kind, occurrence); })) +
          table("memory", columns_of([&](auto& v) { memory_columns(v, key, memory); }));
 }
 
@@ -67,27 +76,39 @@ std::string all_tables() {
   return table("runs", columns_of([&](auto& v) { run_columns(v, run); }) + ", state TEXT") +
          table("command", "position INTEGER PRIMARY KEY, argument TEXT") +
          table("settings", "key TEXT PRIMARY KEY, value TEXT") +
-         table("ranks", columns_of([&](auto& v) { rank_columns(v, rank); }) + ", PRIMARY KEY (rank)") +
+         table("ranks",
+               columns_of([&](auto& v) { rank_columns(v, rank); }) + ", PRIMARY KEY (rank)") +
          series_tables() +
-         table("occurrence_totals", "rank INTEGER, kind TEXT, occurrence_count INTEGER, total_ns INTEGER, "
-                                    "PRIMARY KEY (rank, kind)") +
-         table("nodes", "position INTEGER PRIMARY KEY, " + columns_of([&](auto& v) { node_columns(v, node); })) +
-         table("gauges", "node_position INTEGER, name TEXT, " + columns_of([&](auto& v) { gauge_columns(v, gauge); }) +
-                             ", PRIMARY KEY (node_position, name)") +
+         table("occurrence_totals",
+               "rank INTEGER, kind TEXT, occurrence_count INTEGER, total_ns INTEGER, "
+               "PRIMARY KEY (rank, kind)") +
+         table("nodes", "position INTEGER PRIMARY KEY, " +
+                            columns_of([&](auto& v) { node_columns(v, node); })) +
+         table("gauges", "node_position INTEGER, name TEXT, " + columns_of([&](auto& v) {
+                           gauge_columns(v, gauge);
+                         }) + ", PRIMARY KEY (node_position, name)") +
          table("events", "id INTEGER PRIMARY KEY, kind TEXT, text TEXT") +
          table("findings",
-               "position INTEGER PRIMARY KEY, code TEXT, severity TEXT, confidence TEXT, scope TEXT, rank INTEGER, "
-               "node TEXT, device TEXT, worker TEXT, phase TEXT, pattern TEXT, cause TEXT, first_step INTEGER, "
-               "last_step INTEGER, share REAL, cost_ms_per_step REAL, predicted_saving REAL, title TEXT, "
+               "position INTEGER PRIMARY KEY, code TEXT, severity TEXT, confidence TEXT, scope "
+               "TEXT, rank INTEGER, "
+               "node TEXT, device TEXT, worker TEXT, phase TEXT, pattern TEXT, cause TEXT, "
+               "first_step INTEGER, "
+               "last_step INTEGER, share REAL, cost_ms_per_step REAL, predicted_saving REAL, title "
+               "TEXT, "
                "ended INTEGER, evidence TEXT, not_measured TEXT, advice TEXT") +
-         table("positions", "pid INTEGER, nonce INTEGER, next_index INTEGER, PRIMARY KEY (pid, nonce)", " WITHOUT ROWID");
+         table("positions",
+               "pid INTEGER, nonce INTEGER, next_index INTEGER, PRIMARY KEY (pid, nonce)",
+               " WITHOUT ROWID");
 }
 
-// SQLite fills a last page that was cut short with zeros and reads on. With a WAL the main file may lag behind.
+// SQLite fills a last page that was cut short with zeros and reads on. With a WAL the main file may
+// lag behind.
 bool cut_short(Database& database) {
-  const int64_t bytes = database.integer("PRAGMA page_count") * database.integer("PRAGMA page_size");
+  const int64_t bytes =
+      database.integer("PRAGMA page_count") * database.integer("PRAGMA page_size");
   struct stat file;
-  return !exists(database.path() + "-wal") && stat(database.path().c_str(), &file) == 0 && file.st_size < bytes;
+  return !exists(database.path() + "-wal") && stat(database.path().c_str(), &file) == 0 &&
+         file.st_size < bytes;
 }
 
 }  // namespace
@@ -99,21 +120,25 @@ Result<Content> identify(Database& database) {
   if (!database.good()) return database.take_error("read");
   if (version == 0 && application == 0 && tables == 0) return Content::kEmpty;
   if (application != kApplicationId)
-    return Error{"could not read " + database.path() + ": it is a database, but not one of stepscope",
-                 set_aside(database.path())};
+    return Error{
+        "could not read " + database.path() + ": it is a database, but not one of stepscope",
+        set_aside(database.path())};
   if (version > kSchemaVersion)
-    return Error{"could not read " + database.path() + ": it was written by a newer stepscope (schema " +
-                     std::to_string(version) + ", this one knows " + std::to_string(kSchemaVersion) + ")",
+    return Error{"could not read " + database.path() +
+                     ": it was written by a newer stepscope (schema " + std::to_string(version) +
+                     ", this one knows " + std::to_string(kSchemaVersion) + ")",
                  "pip install --upgrade stepscope"};
   if (cut_short(database))
-    return Error{"could not read " + database.path() + ": the file was cut short", set_aside(database.path())};
+    return Error{"could not read " + database.path() + ": the file was cut short",
+                 set_aside(database.path())};
   return Content::kRun;
 }
 
 Status create_tables(Database& database) {
-  const std::string sql = "BEGIN IMMEDIATE;\n" + all_tables() + "PRAGMA application_id = " +
-                          std::to_string(kApplicationId) + ";\nPRAGMA user_version = " +
-                          std::to_string(kSchemaVersion) + ";\nCOMMIT;";
+  const std::string sql = "BEGIN IMMEDIATE;\n" + all_tables() +
+                          "PRAGMA application_id = " + std::to_string(kApplicationId) +
+                          ";\nPRAGMA user_version = " + std::to_string(kSchemaVersion) +
+                          ";\nCOMMIT;";
   if (database.run(sql.c_str())) return ok();
   Error error = database.take_error("create");
   database.run("ROLLBACK");

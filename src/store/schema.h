@@ -3,17 +3,20 @@
 //   runs                 one row: the run
 //   command              its arguments, one a row          settings    the effective ones
 //   ranks                one row a rank: identity and counts
-//   steps                the newest raw steps of each rank (step_user_phases: the user's own phases of them)
-//   rollups              blocks of 10, 100, ... steady steps of each rank (rollup_user_phases likewise)
-//   occurrences          newest of each kind and rank      occurrence_totals   count and time of all of them
+//   steps                the newest raw steps of each rank
+//   step_user_phases     the user's own phases of these
+//   rollups              blocks of 10, 100, ... steady steps of each rank
+//   rollup_user_phases   likewise
+//   occurrences          the newest of each kind and rank
+//   occurrence_totals    count and time of all of them
 //   memory               one reading a row and rank
 //   nodes, gauges        host readings: sum, peak and count of each
 //   events               notices, and interpreters that were not observed
 //   findings             as in diagnosis: lists are JSON
 //   positions            how far each segment was drained
 //
-// Thread safety: pure functions over a connection. Invariant: PRAGMA user_version is kSchemaVersion once the tables
-// exist, and both appear in one transaction.
+// Thread safety: pure functions over a connection. Invariant: PRAGMA user_version is kSchemaVersion
+// once the tables exist, and both appear in one transaction.
 #pragma once
 
 #include "store/database.h"

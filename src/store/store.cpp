@@ -27,7 +27,8 @@ Status set_live_mode(Database& database) {
   return ok();
 }
 
-// An empty file, made by us alone; journals of a database that is gone are removed, since SQLite would replay them.
+// An empty file, made by us alone; journals of a database that is gone are removed, since SQLite
+// would replay them.
 Status make_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0) {
@@ -44,7 +45,9 @@ Status make_file(const std::string& path) {
 Status copy_file(const std::string& from, const std::string& to) {
   std::error_code error;
   std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing, error);
-  if (error) return Error{"could not copy " + from + " to " + to + ": " + error.message(), "free space in " + to};
+  if (error)
+    return Error{"could not copy " + from + " to " + to + ": " + error.message(),
+                 "free space in " + to};
   return ok();
 }
 
@@ -53,8 +56,9 @@ class PrivateCopy {
  public:
   static Result<PrivateCopy> of(const std::string& database) {
     const char* temporary = std::getenv("TMPDIR");
-    std::string folder = std::string(temporary != nullptr && *temporary == '/' ? temporary : "/tmp") +
-                         "/stepscope-read-XXXXXX";
+    std::string folder =
+        std::string(temporary != nullptr && *temporary == '/' ? temporary : "/tmp") +
+        "/stepscope-read-XXXXXX";
     if (mkdtemp(folder.data()) == nullptr)
       return Error{"could not make " + folder + " to read " + database + " in: " + errno_text(),
                    "set TMPDIR to a folder that can be written"};
@@ -87,7 +91,8 @@ Result<RunHistory> read_database(Database& database, const std::string& run_fold
   return run;
 }
 
-// SQLite has to make its shared memory next to a WAL database, which a folder that cannot be written refuses.
+// SQLite has to make its shared memory next to a WAL database, which a folder that cannot be
+// written refuses.
 bool needs_writable_folder(int code) {
   const int primary = code & 0xff;
   return primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY;
@@ -111,7 +116,8 @@ struct Store::Impl {
     if (one_file && placement.copied() && !copy_error) remove_live(placement);
   }
 
-  Status transaction(const RunHistory& run, const Batch& batch, const std::vector<Finding>* findings) {
+  Status transaction(const RunHistory& run, const Batch& batch,
+                     const std::vector<Finding>* findings) {
     if (!writer) writer.emplace(database);
     database.run("BEGIN IMMEDIATE");
     writer->write(run, batch, findings != nullptr);
@@ -141,7 +147,8 @@ Store& Store::operator=(Store&&) noexcept = default;
 Store::~Store() = default;
 
 Result<Store> Store::create(const std::string& run_folder) {
-  // The name in the run folder is what two creators would fight for, also where the database lives elsewhere.
+  // The name in the run folder is what two creators would fight for, also where the database lives
+  // elsewhere.
   if (Status s = make_file(run_folder + "/run.db"); !s) return s.error();
   if (const Placement earlier = find_placed(run_folder); earlier.copied()) remove_live(earlier);
   return open(run_folder);
@@ -164,8 +171,7 @@ Result<Store> Store::open(const std::string& run_folder) {
 
 Result<RunHistory> Store::read(const std::string& run_folder) {
   const std::string path = find_placed(run_folder).live_path;
-  if (!exists(path))
-    return Error{"could not read " + path + ": " + errno_text(), "stepscope runs"};
+  if (!exists(path)) return Error{"could not read " + path + ": " + errno_text(), "stepscope runs"};
   Result<Database> database = Database::open(path, Database::Mode::kReadOnly);
   if (!database) return database.error();
   database->integer("SELECT count(*) FROM sqlite_schema");
@@ -194,7 +200,8 @@ Result<std::vector<SegmentPosition>> Store::positions() { return read_positions(
 
 Status Store::finish(const RunHistory& run, const std::vector<Finding>& findings) {
   if (Status s = impl_->transaction(run, {}, &findings); !s) return s;
-  // A reader at this very moment may keep the WAL for longer than we wait: then it stays, and nothing is lost.
+  // A reader at this very moment may keep the WAL for longer than we wait: then it stays, and
+  // nothing is lost.
   impl_->database.run("PRAGMA wal_checkpoint(TRUNCATE)");
   impl_->database.run("PRAGMA journal_mode = DELETE");
   if ((impl_->database.code() & 0xff) == SQLITE_BUSY) (void)impl_->database.take_error("finish");

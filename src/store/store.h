@@ -1,11 +1,12 @@
 // run.db: a run's history in SQLite, the only truth that outlives the processes.
 //
-// Thread safety: one owner, one thread; other processes may read() at any time. Lifetime: create or open -> any number
-// of commits -> finish. A killed owner leaves the last whole commit. A commit that fails (disk full, folder gone) stores
-// nothing and may be followed by others: the next one that succeeds also stores what the failed ones missed.
-// In place on local file systems (WAL while live, one file after finish); on a network file system in $TMPDIR with a
-// copy in the run folder at most every 60 s and at the end (network_copy.h).
-// Invariant: after a commit the file holds exactly the history that it was given: bounded as the history is.
+// Thread safety: one owner, one thread; other processes may read() at any time. Lifetime: create or
+// open -> any number of commits -> finish. A killed owner leaves the last whole commit. A commit
+// that fails (disk full, folder gone) stores nothing and may be followed by others: the next one
+// that succeeds also stores what the failed ones missed. In place on local file systems (WAL while
+// live, one file after finish); on a network file system in $TMPDIR with a copy in the run folder
+// at most every 60 s and at the end (network_copy.h). Invariant: after a commit the file holds
+// exactly the history that it was given: bounded as the history is.
 #pragma once
 
 #include <memory>
@@ -26,15 +27,19 @@ struct SegmentPosition {
 
 // What a commit stores beside the history, in the same transaction.
 struct Batch {
-  std::vector<Occurrence> occurrences;     // new since the last commit: the history itself keeps only their lengths
+  std::vector<Occurrence>
+      occurrences;  // new since the last commit: the history itself keeps only their lengths
   std::vector<SegmentPosition> positions;  // those that moved
 };
 
 class Store {
  public:
-  static Result<Store> create(const std::string& run_folder);  // the folder exists and holds no run.db
-  static Result<Store> open(const std::string& run_folder);    // to go on, or to finish what a kill left
-  static Result<RunHistory> read(const std::string& run_folder);  // live, ended, or left by a kill; changes nothing
+  static Result<Store> create(
+      const std::string& run_folder);  // the folder exists and holds no run.db
+  static Result<Store> open(
+      const std::string& run_folder);  // to go on, or to finish what a kill left
+  static Result<RunHistory> read(
+      const std::string& run_folder);  // live, ended, or left by a kill; changes nothing
 
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;

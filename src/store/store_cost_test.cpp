@@ -19,7 +19,8 @@ StepSample plain_step(int32_t rank, int64_t number) {
   s.step = number;
   s.begin_ns = 1'000'000'000'000 + number * 10'000'000;
   s.end_ns = s.begin_ns + 9'876'543 + number % 1000;
-  for (const Phase p : {Phase::kInput, Phase::kForward, Phase::kBackward, Phase::kSync, Phase::kOptimizer, Phase::kOther})
+  for (const Phase p : {Phase::kInput, Phase::kForward, Phase::kBackward, Phase::kSync,
+                        Phase::kOptimizer, Phase::kOther})
     s[p] = 1'646'090 + number % 997;
   s.parts = {1000, 0, 2000, 3000, 4000, 0};
   s.samples = 32;
@@ -27,7 +28,8 @@ StepSample plain_step(int32_t rank, int64_t number) {
   return s;
 }
 
-// 8 ranks at 100 steps a second; an hour of it in short: raw steps, rollups and memory are all at their bounds.
+// 8 ranks at 100 steps a second; an hour of it in short: raw steps, rollups and memory are all at
+// their bounds.
 TEST(StoreCost, EightRanksAtAHundredStepsASecond) {
   fixture::TemporaryFolder folder;
   RunHistory run = fixture::Random(1).run(0, 0);
@@ -58,9 +60,11 @@ TEST(StoreCost, EightRanksAtAHundredStepsASecond) {
   std::sort(last_hundred, cost_ms.end());
   ASSERT_TRUE(store->finish(run, {}));
   const auto bytes = std::filesystem::file_size(folder.path + "/run.db");
-  std::printf("commit of 800 steps: CPU median %.2f ms, mean %.2f ms, most %.2f ms; run.db %.1f MB\n", last_hundred[50],
-              sum / 100, cost_ms.back(), static_cast<double>(bytes) / 1e6);
-  EXPECT_LT(last_hundred[10], 5.0);  // the quiet ones: a neighbour on this machine must not fail the test
+  std::printf(
+      "commit of 800 steps: CPU median %.2f ms, mean %.2f ms, most %.2f ms; run.db %.1f MB\n",
+      last_hundred[50], sum / 100, cost_ms.back(), static_cast<double>(bytes) / 1e6);
+  EXPECT_LT(last_hundred[10],
+            5.0);  // the quiet ones: a neighbour on this machine must not fail the test
   EXPECT_LT(bytes, 40'000'000u);
 }
 
@@ -86,8 +90,8 @@ TEST(StoreCost, TheFileIsBounded) {
     return std::filesystem::file_size(folder.path + "/run.db");
   };
   const auto early = size_after(30'000), later = size_after(90'000);
-  std::printf("run.db after 30,000 steps %.2f MB, after 120,000 %.2f MB\n", static_cast<double>(early) / 1e6,
-              static_cast<double>(later) / 1e6);
+  std::printf("run.db after 30,000 steps %.2f MB, after 120,000 %.2f MB\n",
+              static_cast<double>(early) / 1e6, static_cast<double>(later) / 1e6);
   EXPECT_LT(static_cast<double>(later), 1.6 * static_cast<double>(early));
 }
 

@@ -1,5 +1,5 @@
-// kill -9 of the process that writes, at random instants: what is read afterwards is the last whole commit, or the one
-// that was being made. The seed is printed; STEPSCOPE_SEED repeats a run.
+// kill -9 of the process that writes, at random instants: what is read afterwards is the last whole
+// commit, or the one that was being made. The seed is printed; STEPSCOPE_SEED repeats a run.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -96,8 +96,10 @@ TEST(StoreKill, ReadsTheLastWholeCommit) {
   std::mt19937_64 random(seed);
   for (int round = 0; round < 15; ++round) {
     TemporaryFolder folder;
-    const int64_t said = run_and_kill(folder.path, std::uniform_int_distribution<int64_t>(1, 200'000)(random));
-    if (said == 0 && access((folder.path + "/run.db").c_str(), F_OK) != 0) continue;  // not even created
+    const int64_t said =
+        run_and_kill(folder.path, std::uniform_int_distribution<int64_t>(1, 200'000)(random));
+    if (said == 0 && access((folder.path + "/run.db").c_str(), F_OK) != 0)
+      continue;  // not even created
     const auto run = Store::read(folder.path);
     ASSERT_TRUE(run) << run.error().message;
     const int64_t commits = expect_whole(*run, said, 0);
@@ -123,7 +125,8 @@ TEST(StoreKill, OnANetworkFileSystemTheRunFolderAlwaysHoldsAWholeDatabase) {
   for (int round = 0; round < 10; ++round) {
     TemporaryFolder folder;
     setenv("TMPDIR", temporary.path.c_str(), 1);
-    const int64_t said = run_and_kill(folder.path, std::uniform_int_distribution<int64_t>(1, 200'000)(random));
+    const int64_t said =
+        run_and_kill(folder.path, std::uniform_int_distribution<int64_t>(1, 200'000)(random));
     if (access((folder.path + "/run.db").c_str(), F_OK) == 0) {
       const auto near = Store::read(folder.path);  // the live one, in TMPDIR
       ASSERT_TRUE(near) << near.error().message;

@@ -20,20 +20,11 @@ namespace stepscope::store {
 namespace {
 
 using fixture::difference;
+using fixture::expect_same;
+using fixture::files_in;
 using fixture::Random;
 using fixture::TemporaryFolder;
 namespace fs = std::filesystem;
-
-std::set<std::string> files_in(const std::string& folder) {
-  std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename());
-  return names;
-}
-
-void expect_same(const RunHistory& expected, const Result<RunHistory>& actual) {
-  ASSERT_TRUE(actual) << actual.error().message;
-  EXPECT_EQ(difference(expected, *actual), "");
-}
 
 TEST(Store, GivesBackEveryField) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
@@ -44,11 +35,13 @@ TEST(Store, GivesBackEveryField) {
     ASSERT_TRUE(store) << store.error().message;
     std::vector<Occurrence> occurrences;
     for (int i = 0; i < 400; ++i) {
-      const Occurrence o{i % 3, static_cast<OccurrenceKind>(i % kOccurrenceKinds), i, i * 1000, i * 1000 + 7 * i};
+      const Occurrence o{i % 3, static_cast<OccurrenceKind>(i % kOccurrenceKinds), i, i * 1000,
+                         i * 1000 + 7 * i};
       occurrences.push_back(o);
       run.ranks[static_cast<size_t>(o.rank)].add(o);
     }
-    ASSERT_TRUE(store->commit(run, {occurrences, {{7, ~uint64_t{0}, 12}, {-1, 3, uint64_t{1} << 40}}}));
+    ASSERT_TRUE(
+        store->commit(run, {occurrences, {{7, ~uint64_t{0}, 12}, {-1, 3, uint64_t{1} << 40}}}));
     expect_same(run, store->load());
     expect_same(run, Store::read(folder.path));
     ASSERT_TRUE(store->finish(run, {}));
@@ -64,7 +57,8 @@ TEST(Store, GivesBackEveryField) {
   }
 }
 
-// Grows a history as a run does: new steps, trimmed fronts, halved memory, occurrences, now and then a new owner.
+// Grows a history as a run does: new steps, trimmed fronts, halved memory, occurrences, now and
+// then a new owner.
 TEST(Store, FollowsAGrowingHistory) {
   TemporaryFolder folder;
   Random random(11);
@@ -85,8 +79,10 @@ TEST(Store, FollowsAGrowingHistory) {
         if (r.rollups[0].size() > 20) r.rollups[0].pop_front();
         if (step % 3 == 0) r.memory.push_back(random.memory(step));
         if (r.memory.size() > 50)
-          for (size_t k = 0; k < r.memory.size(); ++k) r.memory.erase(r.memory.begin() + static_cast<long>(k));
-        const Occurrence o{r.rank, OccurrenceKind::kCheckpoint, step, step, step + random.number(100)};
+          for (size_t k = 0; k < r.memory.size(); ++k)
+            r.memory.erase(r.memory.begin() + static_cast<long>(k));
+        const Occurrence o{r.rank, OccurrenceKind::kCheckpoint, step, step,
+                           step + random.number(100)};
         if (step % 2 == 0) {
           batch.occurrences.push_back(o);
           r.add(o);
@@ -154,7 +150,8 @@ TEST(Store, FindingsAreRowsWithListsInJson) {
   ASSERT_TRUE(store->finish(run, {f, f}));
   auto db = Database::open(folder.path + "/run.db", Database::Mode::kReadOnly);
   ASSERT_TRUE(db);
-  Statement select(*db, "SELECT code, severity, share, rank, evidence, not_measured, advice FROM findings");
+  Statement select(
+      *db, "SELECT code, severity, share, rank, evidence, not_measured, advice FROM findings");
   ASSERT_TRUE(select.row());
   std::string code, severity, evidence, not_measured, advice;
   double share = 0;
@@ -169,9 +166,11 @@ TEST(Store, FindingsAreRowsWithListsInJson) {
   EXPECT_EQ(severity, "critical");
   EXPECT_EQ(share, 0.38);
   EXPECT_FALSE(rank.has_value());
-  EXPECT_EQ(evidence, R"([{"name":"input","value":38.5,"unit":"ms"},{"name":"quote \" in name","value":2.0,"unit":""}])");
+  EXPECT_EQ(evidence, R"([{"name":"input","value":38.5,"unit":"ms"},)"
+                      R"({"name":"quote \" in name","value":2.0,"unit":""}])");
   EXPECT_EQ(not_measured, R"(["device time"])");
-  EXPECT_EQ(advice, R"([{"text":"Use more workers","gain":null,"check":"look again","not_if":""}])");
+  EXPECT_EQ(advice,
+            R"([{"text":"Use more workers","gain":null,"check":"look again","not_if":""}])");
   EXPECT_EQ(db->integer("SELECT count(*) FROM findings"), 2);
 }
 
@@ -208,7 +207,8 @@ TEST(Store, AReaderInItsTransactionDoesNotStopTheEnd) {
   expect_same(run, Store::read(folder.path));
 }
 
-// In a child that may not write the folder (as nobody, if we are root). 0: the history was read, and is the one expected.
+// In a child that may not write the folder (as nobody, if we are root). 0: the history was read,
+// and is the one expected.
 int read_unprivileged(const std::string& folder, const RunHistory& expected) {
   chmod(folder.c_str(), 0555);
   const pid_t child = fork();
@@ -232,22 +232,27 @@ TEST(Store, ReadsWhereItMayNotWrite) {
     Result<Store> store = Store::create(folder.path);
     ASSERT_TRUE(store) << store.error().message;
     ASSERT_TRUE(store->commit(run, {}));
-    for (const char* name : {"/run.db", "/run.db-wal"}) fs::copy_file(folder.path + name, left.path + name);
+    for (const char* name : {"/run.db", "/run.db-wal"})
+      fs::copy_file(folder.path + name, left.path + name);
   }
   const auto files = files_in(left.path);
   EXPECT_EQ(read_unprivileged(left.path, run), 0);  // what a kill left: the commit is in the WAL
   EXPECT_EQ(files_in(left.path), files);
 
   fs::remove(left.path + "/run.db-wal");
-  fs::copy_file(folder.path + "/run.db", left.path + "/run.db", fs::copy_options::overwrite_existing);
-  EXPECT_EQ(read_unprivileged(left.path, run), 0);  // closed in good order: no WAL, but the header says so
+  fs::copy_file(folder.path + "/run.db", left.path + "/run.db",
+                fs::copy_options::overwrite_existing);
+  EXPECT_EQ(read_unprivileged(left.path, run),
+            0);  // closed in good order: no WAL, but the header says so
   EXPECT_EQ(files_in(left.path), std::set<std::string>{"run.db"});
 }
 
 TEST(Store, ReadersNeverFailWhileAWriterWorks) {
   TemporaryFolder folder;
   RunHistory run = Random(13).run(2, 100);
-  { ASSERT_TRUE(Store::create(folder.path)); }
+  {
+    ASSERT_TRUE(Store::create(folder.path));
+  }
   const pid_t child = fork();
   if (child == 0) {
     Result<Store> store = Store::open(folder.path);
@@ -272,7 +277,9 @@ TEST(Store, ReadersNeverFailWhileAWriterWorks) {
 
 TEST(Store, KilledBeforeItsFirstCommitIsAnEmptyLiveRun) {
   TemporaryFolder folder;
-  { ASSERT_TRUE(Store::create(folder.path)); }
+  {
+    ASSERT_TRUE(Store::create(folder.path));
+  }
   auto run = Store::read(folder.path);
   ASSERT_TRUE(run);
   EXPECT_TRUE(run->live);
@@ -305,128 +312,6 @@ TEST(Store, AFolderWithARunIsRefusedAndALeftWalIsNotReplayed) {
   const auto empty = store->load();
   ASSERT_TRUE(empty);
   EXPECT_TRUE(empty->ranks.empty());
-}
-
-// ---- what must fail, and how
-
-std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-TEST(StoreErrors, GarbageIsNamedAndLeftAlone) {
-  TemporaryFolder folder;
-  const std::string path = folder.path + "/run.db", garbage(5000, 'x');
-  std::ofstream(path) << garbage;
-  for (const std::string& message :
-       {Store::read(folder.path).error().message, Store::open(folder.path).error().message}) {
-    EXPECT_NE(message.find(path), std::string::npos) << message;
-    EXPECT_NE(message.find("not a database"), std::string::npos) << message;
-  }
-  EXPECT_NE(Store::read(folder.path).error().hint.find("mv " + path + " "), std::string::npos);
-  EXPECT_EQ(slurp(path), garbage);
-  EXPECT_EQ(files_in(folder.path), std::set<std::string>{"run.db"});
-}
-
-TEST(StoreErrors, EveryTruncationIsReadOrRefused) {
-  TemporaryFolder folder;
-  RunHistory run = Random(8).run(2, 300);
-  {
-    Result<Store> store = Store::create(folder.path);
-    ASSERT_TRUE(store) << store.error().message;
-    ASSERT_TRUE(store->finish(run, {}));
-  }
-  const std::string path = folder.path + "/run.db";
-  const auto whole = fs::file_size(path);
-  for (auto size = whole - 1; size > 512; size = size * 3 / 4) {
-    fs::resize_file(path, size);
-    const auto result = Store::read(folder.path);
-    ASSERT_FALSE(result) << size << " of " << whole << " bytes";
-    EXPECT_NE(result.error().message.find(path), std::string::npos);
-    EXPECT_EQ(fs::file_size(path), size);
-  }
-}
-
-TEST(StoreErrors, FlippedBytesNeverCrash) {
-  TemporaryFolder folder;
-  RunHistory run = Random(9).run(1, 100);
-  {
-    Result<Store> store = Store::create(folder.path);
-    ASSERT_TRUE(store) << store.error().message;
-    ASSERT_TRUE(store->finish(run, {}));
-  }
-  const std::string path = folder.path + "/run.db", whole = slurp(path);
-  Random random(10);
-  for (int i = 0; i < 200; ++i) {
-    std::string bytes = whole;
-    for (int k = 0; k < 20; ++k)
-      bytes[static_cast<size_t>(random.number(static_cast<int64_t>(bytes.size()) - 1))] =
-          static_cast<char>(random.number(255));
-    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-    (void)Store::read(folder.path);
-  }
-}
-
-TEST(StoreErrors, ADatabaseOfANewerOrAnotherProgramIsRefused) {
-  TemporaryFolder folder;
-  { ASSERT_TRUE(Store::create(folder.path)); }
-  {
-    auto db = Database::open(folder.path + "/run.db", Database::Mode::kReadWrite);
-    ASSERT_TRUE(db->run("PRAGMA user_version = 9"));
-  }
-  EXPECT_NE(Store::read(folder.path).error().message.find("schema 9"), std::string::npos);
-  EXPECT_NE(Store::open(folder.path).error().message.find("newer"), std::string::npos);
-  {
-    auto db = Database::open(folder.path + "/run.db", Database::Mode::kReadWrite);
-    ASSERT_TRUE(db->run("PRAGMA application_id = 5"));
-  }
-  EXPECT_NE(Store::read(folder.path).error().message.find("not one of stepscope"), std::string::npos);
-}
-
-TEST(StoreErrors, MissingAndUnwritableFolders) {
-  EXPECT_NE(Store::create("/nonexistent/run").error().message.find("/nonexistent/run/run.db"), std::string::npos);
-  EXPECT_NE(Store::read("/nonexistent/run").error().message.find("No such file"), std::string::npos);
-  EXPECT_EQ(Store::read("/nonexistent/run").error().hint, "stepscope runs");
-  const auto in_proc = Store::create("/proc/self");
-  ASSERT_FALSE(in_proc);
-  EXPECT_NE(in_proc.error().hint.find("--run-dir"), std::string::npos) << in_proc.error().message;
-}
-
-// A disk that fills, by the limit on file sizes: a commit fails whole, names the file, and the next one makes it good.
-TEST(StoreErrors, AFullDiskLosesNothingOnceThereIsRoomAgain) {
-  TemporaryFolder folder;
-  signal(SIGXFSZ, SIG_IGN);
-  Random random(12);
-  RunHistory run = random.run(2, 100);
-  run.folder = folder.path;
-  Result<Store> store = Store::create(folder.path);
-  ASSERT_TRUE(store) << store.error().message;
-  ASSERT_TRUE(store->commit(run, {}));
-  const RunHistory before = run;
-
-  rlimit old;
-  getrlimit(RLIMIT_FSIZE, &old);
-  const rlimit tight{fs::file_size(folder.path + "/run.db-wal") + 8192, old.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &tight);
-  for (int attempt = 0; attempt < 3; ++attempt) {
-    for (RankHistory& r : run.ranks)
-      for (int i = 0; i < 200; ++i) {
-        const auto step = static_cast<int64_t>(r.raw.size());
-        r.raw.push_back(random.step(r.rank, step, step * 100'000'000));
-      }
-    const Occurrence o{0, OccurrenceKind::kCheckpoint, attempt, 0, 100 + attempt};
-    run.ranks[0].add(o);
-    const Status stored = store->commit(run, {{o}, {}});
-    ASSERT_FALSE(stored);
-    EXPECT_NE(stored.error().message.find(folder.path + "/run.db"), std::string::npos) << stored.error().message;
-    EXPECT_FALSE(stored.error().hint.empty());
-    expect_same(before, Store::read(folder.path));
-  }
-  setrlimit(RLIMIT_FSIZE, &old);
-  signal(SIGXFSZ, SIG_DFL);
-  const Status stored = store->commit(run, {});
-  ASSERT_TRUE(stored) << stored.error().message;
-  expect_same(run, Store::read(folder.path));
 }
 
 }  // namespace

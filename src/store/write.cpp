@@ -47,10 +47,12 @@ std::string insert_memory_sql() {
 
 SeriesTable::SeriesTable(Database& database, const std::string& table, const std::string& identity,
                          const std::string& insert, const char* delete_children)
-    : insert_(database, insert), delete_(database, "DELETE FROM " + table + " WHERE id >= ? AND id < ?") {
+    : insert_(database, insert),
+      delete_(database, "DELETE FROM " + table + " WHERE id >= ? AND id < ?") {
   if (delete_children != nullptr) delete_children_.emplace(database, delete_children);
   constexpr int64_t span = int64_t{1} << 32;
-  Statement stand(database, "SELECT id >> 32, min(id), max(id) FROM " + table + " GROUP BY id >> 32");
+  Statement stand(database,
+                  "SELECT id >> 32, min(id), max(id) FROM " + table + " GROUP BY id >> 32");
   Statement last(database, "SELECT " + identity + " FROM " + table + " WHERE id = ?");
   int64_t high = 0, min_id = 0, max_id = 0;
   while (stand.row()) {
@@ -91,9 +93,19 @@ Writer::Writer(Database& database)
                "DELETE FROM rollup_user_phases WHERE rollup_id >= ? AND rollup_id < ?"),
       occurrences_(database, "occurrences", "step, begin_ns", insert_occurrence_sql()),
       memory_(database, "memory", "step, mono_ns", insert_memory_sql()),
-      insert_run_(database, insert_sql("runs", [](auto& v) { const RunHistory run; run_columns(v, run); }, ", ?")),
+      insert_run_(database, insert_sql(
+                                "runs",
+                                [](auto& v) {
+                                  const RunHistory run;
+                                  run_columns(v, run);
+                                },
+                                ", ?")),
       delete_run_(database, "DELETE FROM runs"),
-      insert_rank_(database, insert_sql("ranks", [](auto& v) { const RankHistory rank; rank_columns(v, rank); })),
+      insert_rank_(database, insert_sql("ranks",
+                                        [](auto& v) {
+                                          const RankHistory rank;
+                                          rank_columns(v, rank);
+                                        })),
       insert_totals_(database, "INSERT OR REPLACE INTO occurrence_totals VALUES (?, ?, ?, ?)"),
       insert_node_(database, "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?)"),
       insert_gauge_(database, "INSERT OR REPLACE INTO gauges VALUES (?, ?, ?, ?, ?, ?)"),
@@ -114,7 +126,8 @@ Writer::Writer(Database& database)
     totals.get(kind);
     totals.get(count);
     for (int i = 0; i < kOccurrenceKinds; ++i)
-      if (kOccurrenceNames[static_cast<size_t>(i)] == kind) occurrences_.series(series_base(rank, i)).total = count;
+      if (kOccurrenceNames[static_cast<size_t>(i)] == kind)
+        occurrences_.series(series_base(rank, i)).total = count;
   }
 }
 
@@ -130,7 +143,8 @@ void Writer::write(const RunHistory& run, const Batch& batch, bool ended) {
   for (const int32_t rank : ranks_)
     if (!present.contains(rank)) forget_rank(rank);
   ranks_ = std::move(present);
-  for (const SegmentPosition& p : batch.positions) insert_position_.run(p.pid, p.nonce, p.next_index);
+  for (const SegmentPosition& p : batch.positions)
+    insert_position_.run(p.pid, p.nonce, p.next_index);
 }
 
 void Writer::write_run(const RunHistory& run, bool ended) {
@@ -192,14 +206,16 @@ void Writer::write_rank(const RankHistory& rank) {
         step_columns(Binder{steps_.insert()}, key, s);
         steps_.insert().run();
         int64_t position = 0;
-        for (const auto& [name, ns] : s.user_phase_ns) insert_step_user_.run(id, position++, name, ns);
+        for (const auto& [name, ns] : s.user_phase_ns)
+          insert_step_user_.run(id, position++, name, ns);
       });
 
   const auto write_block = [&](int64_t id, int level, const StepBlock& b) {
     const Key key{id, rank.rank, level};
     Parts parts;
     for (size_t i = 0; i < parts.size(); ++i)
-      if (const auto it = b.part_mean_ns.find(std::string(kPartNames[i])); it != b.part_mean_ns.end())
+      if (const auto it = b.part_mean_ns.find(std::string(kPartNames[i]));
+          it != b.part_mean_ns.end())
         parts[i] = it->second;
     rollup_columns(Binder{rollups_.insert()}, key, b, parts);
     rollups_.insert().run();
@@ -240,7 +256,8 @@ void Writer::write_occurrences(const RankHistory& rank, const std::vector<Occurr
       insert({o.step, o.begin_ns, o.end_ns - o.begin_ns});
       ++added;
     }
-    if (stats.count != std::max<int64_t>(series.total, 0) + added) {  // a failed commit lost some: lengths alone
+    if (stats.count !=
+        std::max<int64_t>(series.total, 0) + added) {  // a failed commit lost some: lengths alone
       occurrences_.remove(base, series.first, series.next);
       series.first = series.next;
       for (const int64_t ns : stats.recent_ns) insert({std::nullopt, std::nullopt, ns});
@@ -263,22 +280,27 @@ void Writer::forget_rank(int32_t rank) {
 
 void Writer::write_findings(const std::vector<Finding>& findings) {
   database_.run("DELETE FROM findings");
-  Statement insert(database_,
-                   "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-                   "'[]', '[]', '[]')");
-  Statement evidence(database_, "UPDATE findings SET evidence = json_insert(evidence, '$[#]', "
-                                "json_object('name', ?, 'value', ?, 'unit', ?)) WHERE position = ?");
-  Statement not_measured(database_, "UPDATE findings SET not_measured = json_insert(not_measured, '$[#]', ?) "
-                                    "WHERE position = ?");
-  Statement advice(database_, "UPDATE findings SET advice = json_insert(advice, '$[#]', json_object("
-                              "'text', ?, 'gain', ?, 'check', ?, 'not_if', ?)) WHERE position = ?");
+  Statement insert(
+      database_,
+      "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+      "'[]', '[]', '[]')");
+  Statement evidence(database_,
+                     "UPDATE findings SET evidence = json_insert(evidence, '$[#]', "
+                     "json_object('name', ?, 'value', ?, 'unit', ?)) WHERE position = ?");
+  Statement not_measured(database_,
+                         "UPDATE findings SET not_measured = json_insert(not_measured, '$[#]', ?) "
+                         "WHERE position = ?");
+  Statement advice(database_,
+                   "UPDATE findings SET advice = json_insert(advice, '$[#]', json_object("
+                   "'text', ?, 'gain', ?, 'check', ?, 'not_if', ?)) WHERE position = ?");
   static constexpr std::array kSeverity = {"info", "warning", "critical"};
   static constexpr std::array kScope = {"job", "node", "rank", "device", "worker"};
   int64_t position = 0;
   for (const Finding& f : findings) {
     insert.run(position, f.code, kSeverity[static_cast<size_t>(f.severity)], f.confidence,
-               kScope[static_cast<size_t>(f.scope)], f.rank, f.node, f.device, f.worker, f.phase, f.pattern, f.cause,
-               f.first_step, f.last_step, f.share, f.cost_ms_per_step, f.predicted_saving, f.title, f.ended);
+               kScope[static_cast<size_t>(f.scope)], f.rank, f.node, f.device, f.worker, f.phase,
+               f.pattern, f.cause, f.first_step, f.last_step, f.share, f.cost_ms_per_step,
+               f.predicted_saving, f.title, f.ended);
     for (const Evidence& e : f.evidence) evidence.run(e.name, e.value, e.unit, position);
     for (const std::string& text : f.not_measured) not_measured.run(text, position);
     for (const Advice& a : f.advice) advice.run(a.text, a.gain, a.check, a.not_if, position);

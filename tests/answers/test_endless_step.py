@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -47,6 +48,7 @@ def test_a_step_that_never_ends(tmp_path: Path, place: str) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
     try:
         assert process.stdout is not None
@@ -69,9 +71,7 @@ def test_a_step_that_never_ends(tmp_path: Path, place: str) -> None:
         assert card.returncode == 0
         assert card.stdout
         training = [
-            pid
-            for pid in children(process.pid)
-            if any("ends.py" in word for word in command_of(pid)) and "agent" not in command_of(pid)
+            pid for pid in children(process.pid) if command_of(pid)[0] == sys.executable
         ]
         assert len(training) == 1
         os.kill(training[0], signal.SIGKILL)
@@ -79,7 +79,7 @@ def test_a_step_that_never_ends(tmp_path: Path, place: str) -> None:
         assert process.returncode == 128 + signal.SIGKILL
     finally:
         if process.poll() is None:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
     summary = json.loads((run / "summary.json").read_text())
     assert summary["run"]["exit_code"] == 128 + signal.SIGKILL

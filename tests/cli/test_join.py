@@ -28,7 +28,8 @@ pytestmark = pytest.mark.fast
 
 def ranks(world: int, **more: str) -> list[dict[str, str | None]]:
     return [
-        {"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": str(world)} | more for r in range(world)
+        {"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": str(world)} | more
+        for r in range(world)
     ]
 
 
@@ -43,10 +44,17 @@ def finish(processes: list[subprocess.Popen[str]]) -> list[tuple[int, str, str]]
 @pytest.mark.parametrize("given", [{}, {"MASTER_ADDR": "localhost", "MASTER_PORT": "29512"}])
 def test_four_parallel_runs_are_one(tmp_path: Path, cpp_loop: str, given: dict[str, str]) -> None:
     go = tmp_path / "go"
-    child = script(tmp_path, f"while ! [ -e {go} ]; do sleep 0.02; done; exec {cpp_loop} 40 forward=3")
+    child = script(
+        tmp_path, f"while ! [ -e {go} ]; do sleep 0.02; done; exec {cpp_loop} 40 forward=3"
+    )
     processes = [start(tmp_path, "run", child, env=env) for env in ranks(4, **given)]
-    run = wait_for(lambda: next(iter(tmp_path.glob("stepscope-runs/*/run.db")), None), "a run").parent
-    wait_for(lambda: len(list(Path(f"/dev/shm/stepscope-{os.getuid()}").glob("*/member-*"))) >= 4, "4 members")
+    run = wait_for(
+        lambda: next(iter(tmp_path.glob("stepscope-runs/*/run.db")), None), "a run"
+    ).parent
+    wait_for(
+        lambda: len(list(Path(f"/dev/shm/stepscope-{os.getuid()}").glob("*/member-*"))) >= 4,
+        "4 members",
+    )
     go.touch()
     ends = finish(processes)
     assert [code for code, _, _ in ends] == [0] * 4
@@ -54,8 +62,10 @@ def test_four_parallel_runs_are_one(tmp_path: Path, cpp_loop: str, given: dict[s
     summary = summary_in(run)
     assert summary["run"]["ranks"] == 4
     assert [rank["rank"] for rank in summary["ranks"]] == [0, 1, 2, 3]
-    assert [rank["steps"]["count"] if isinstance(rank["steps"], dict) else rank["steps"]
-            for rank in summary["ranks"]] == [40] * 4  # fmt: skip
+    assert [
+        rank["steps"]["count"] if isinstance(rank["steps"], dict) else rank["steps"]
+        for rank in summary["ranks"]
+    ] == [40] * 4
     assert "stepscope show" in ends[0][2]  # the card is rank 0's
     for _, _, stderr in ends[1:]:
         assert "throughput" not in stderr
@@ -96,7 +106,9 @@ def test_a_launchers_restart_with_the_same_run_dir_is_not_refused(tmp_path: Path
 def test_a_rank_that_ends_early_waits_for_nobody(tmp_path: Path) -> None:
     stay = tmp_path / "stay"
     stay.touch()
-    child = script(tmp_path, f"echo here; [ $RANK = 1 ] && exit 5; while [ -e {stay} ]; do sleep 0.02; done")
+    child = script(
+        tmp_path, f"echo here; [ $RANK = 1 ] && exit 5; while [ -e {stay} ]; do sleep 0.02; done"
+    )
     env0, env1 = ranks(2)
     first = start(tmp_path, "run", "--run-id", "early", child, env=env0)
     read_until(first, "here")
@@ -125,7 +137,9 @@ def test_the_owner_may_be_any_rank_and_may_end_first(tmp_path: Path, cpp_loop: s
     assert "throughput" in stderr
 
 
-def test_killed_owner_and_agent_the_other_rank_finishes_the_run(tmp_path: Path, cpp_loop: str) -> None:
+def test_killed_owner_and_agent_the_other_rank_finishes_the_run(
+    tmp_path: Path, cpp_loop: str
+) -> None:
     env0, env1 = ranks(2)
     owner = start(tmp_path, "run", "--run-id", "o2", cpp_loop, "1000000", "forward=5", env=env0)
     read_until(owner, "step 3")
@@ -144,13 +158,31 @@ def test_killed_owner_and_agent_the_other_rank_finishes_the_run(tmp_path: Path, 
     assert summary["run"]["exit_code"] is None
 
 
-def test_R14_containers_with_equal_pids_share_shm_and_stay_apart(tmp_path: Path, cpp_loop: str) -> None:
+def test_R14_containers_with_equal_pids_share_shm_and_stay_apart(
+    tmp_path: Path, cpp_loop: str
+) -> None:
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("needs root for pid namespaces")
-    command = ["unshare", "-p", "--fork", "--mount-proc", STEPSCOPE, "run", cpp_loop, "60", "forward=3"]
+    command = [
+        "unshare",
+        "-p",
+        "--fork",
+        "--mount-proc",
+        STEPSCOPE,
+        "run",
+        cpp_loop,
+        "60",
+        "forward=3",
+    ]
     processes = [
-        subprocess.Popen(command, cwd=tmp_path, env=environment(tmp_path, env), text=True,
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+        subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            env=environment(tmp_path, env),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         for env in ranks(2, MASTER_ADDR="localhost", MASTER_PORT="29513")
     ]
     assert [code for code, _, _ in finish(processes)] == [0, 0]

@@ -67,8 +67,9 @@ def test_the_child_gets_its_surroundings_as_they_were(tmp_path: Path) -> None:
         "os.umask(0o77), os.getcwd(), resource.getrlimit(resource.RLIMIT_NOFILE), os.isatty(0))"
     )
     command = ["python3", "-I", "-c", probe]
-    bare = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True,
-                          stdin=subprocess.DEVNULL)  # fmt: skip
+    bare = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
+    )
     assert stepscope(tmp_path, "run", *command).stdout == bare.stdout
 
 
@@ -77,15 +78,18 @@ def test_inherited_ignored_signals_stay_ignored(tmp_path: Path) -> None:
     bare = "trap '' HUP PIPE CHLD; exec sh -c 'grep SigIgn /proc/self/status'"
     from observing import STEPSCOPE
 
-    ours = subprocess.run(["sh", "-c", child, STEPSCOPE], cwd=tmp_path, capture_output=True,
-                          text=True, check=True)  # fmt: skip
+    ours = subprocess.run(
+        ["sh", "-c", child, STEPSCOPE], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     theirs = subprocess.run(["sh", "-c", bare], capture_output=True, text=True, check=True)
     assert ours.stdout == theirs.stdout
 
 
 def test_environment_gains_only_what_the_design_says(tmp_path: Path) -> None:
     env = {"ODD": "a\nb=c", "PYTHONPATH": "/mine"}
-    bare = set(stepscope(tmp_path, "run", "env", "-0", env=env | {"STEPSCOPE": "0"}).stdout.split("\0"))
+    bare = set(
+        stepscope(tmp_path, "run", "env", "-0", env=env | {"STEPSCOPE": "0"}).stdout.split("\0")
+    )
     seen = set(stepscope(tmp_path, "run", "--quiet", "env", "-0", env=env).stdout.split("\0"))
     lost = {entry.split("=")[0] for entry in bare - seen}
     gained = {entry.split("=")[0] for entry in seen - bare}
@@ -140,7 +144,10 @@ def test_names(tmp_path: Path) -> None:
     [
         (["sh", "-c", "true", "x/train.py"], "train"),
         (["env", "-u", "X", "true"], "env"),
-        (["sh", "-c", "true", "torchrun", "--nproc-per-node", "2", "pre/fine-tune.py"], "fine-tune"),
+        (
+            ["sh", "-c", "true", "torchrun", "--nproc-per-node", "2", "pre/fine-tune.py"],
+            "fine-tune",
+        ),
         (["sh", "-c", "true", "python", "-m", "pkg.train"], "train"),
         (["sh", "-c", "true", "python", "-m", "torch.distributed.run", "a.py"], "a"),
     ],
@@ -162,9 +169,7 @@ def test_run_dir_and_overwrite(tmp_path: Path) -> None:
     assert refused.code == 2
     assert "--overwrite" in refused.stderr
     assert not marker.exists()
-    again = stepscope(
-        tmp_path, "run", "--run-dir", str(there), "--overwrite", "sh", "-c", "exit 4"
-    )
+    again = stepscope(tmp_path, "run", "--run-dir", str(there), "--overwrite", "sh", "-c", "exit 4")
     assert again.code == 4
     assert summary_in(there)["run"]["exit_code"] == 4
     assert other.read_text() == "mine"
@@ -234,7 +239,9 @@ def test_fail_on(tmp_path: Path, cpp_loop: str) -> None:
     assert "INPUT_BOUND is critical" in bad.stderr
     assert stepscope(tmp_path, "run", "--quiet", "--fail-on", "warning", *slow).code == 1
     assert stepscope(tmp_path, "run", *slow).code == 0
-    own = stepscope(tmp_path, "run", "--fail-on", "warning", "sh", "-c", f"{' '.join(slow)}; exit 7")
+    own = stepscope(
+        tmp_path, "run", "--fail-on", "warning", "sh", "-c", f"{' '.join(slow)}; exit 7"
+    )
     assert own.code == 7
 
 
@@ -258,9 +265,18 @@ def test_one_version_everywhere() -> None:
 
 
 def test_binary_needs_only_libc(stepscope_bin: str) -> None:
-    listed = subprocess.run(["ldd", stepscope_bin], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["ldd", stepscope_bin], capture_output=True, text=True, check=True
+    ).stdout
     names = {line.split()[0].split("/")[-1].split(".")[0] for line in listed.splitlines()}
-    assert names <= {"linux-vdso", "libm", "libc", "ld-linux-x86-64", "ld-linux-aarch64", "libpthread"}
+    assert names <= {
+        "linux-vdso",
+        "libm",
+        "libc",
+        "ld-linux-x86-64",
+        "ld-linux-aarch64",
+        "libpthread",
+    }
 
 
 def test_unwritable_folder_is_said_and_the_run_goes_on(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
@@ -19,9 +20,9 @@ from cli.commands import (
     only_run,
     read_until,
     script,
+    start,
     stepscope,
     summary_in,
-    start,
     wait_for,
 )
 from observing import STEPSCOPE, environment
@@ -88,7 +89,9 @@ def test_for_every_process_one_by_one_arrives_once(tmp_path: Path) -> None:
 
 @pytest.mark.fast
 def test_sigterm_has_the_summary_written_before_the_child_ends(tmp_path: Path) -> None:
-    child = script(tmp_path, "trap 'touch got' TERM\necho ready\nwhile ! [ -e end ]; do sleep 0.05; done")
+    child = script(
+        tmp_path, "trap 'touch got' TERM\necho ready\nwhile ! [ -e end ]; do sleep 0.05; done"
+    )
     process = start(tmp_path, "run", child)
     read_until(process, "ready")
     run = only_run(tmp_path)
@@ -178,13 +181,18 @@ def test_a_signal_ends_the_wait_for_the_card(tmp_path: Path) -> None:
 
 
 def at_terminal(folder: Path, command: list[str], keys: dict[str, bytes]) -> tuple[int, str]:
-    """Runs the command as a job in the foreground of a terminal; types keys[word] once word is printed."""
+    """Runs the command in the foreground of a terminal; types keys[word] once word is printed."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(folder)
         os.execve(command[0], command, environment(folder))
     seen = ""
+    until = time.monotonic() + 30
     while True:
+        readable, _, _ = select.select([terminal], [], [], max(0.0, until - time.monotonic()))
+        if not readable:
+            kill(pid)
+            break
         try:
             seen += os.read(terminal, 4096).decode(errors="replace")
         except OSError:
@@ -200,24 +208,23 @@ def at_terminal(folder: Path, command: list[str], keys: dict[str, bytes]) -> tup
 def test_ctrl_c_at_a_terminal_arrives_once_and_we_stay(tmp_path: Path) -> None:
     command = [STEPSCOPE, "run", *counter(tmp_path)]
     code, seen = at_terminal(tmp_path, command, {"ready": b"\x03"})
-    assert code == 0
+    assert code == 0, seen
     assert "\nSIGINT\r\n" in seen.replace("^C", "")
     assert "INSUFFICIENT_DATA" in seen
 
 
 @pytest.mark.fast
-def test_ctrl_z_and_fg_under_a_shell(tmp_path: Path) -> None:
-    """An interactive shell sees the job stop, and fg continues the child."""
-    child = script(tmp_path, "echo re''ady; i=0; while [ $i -lt 20 ]; do i=$((i+1)); sleep 0.05; done; echo do''ne")
-    shell = (
-        "set -m; "
-        f"'{STEPSCOPE}' run --quiet {child}; echo job-$?; "
-        "fg > /dev/null; echo after-$?"
-    )
-    code, seen = at_terminal(tmp_path, ["/bin/bash", "-c", shell], {"ready": b"\x1a"})
-    assert code == 0
+def test_ctrl_z_and_fg_under_a_shell(tmp_path: Path, cpp_loop: str) -> None:
+    """An interactive shell sees the job stop, and fg continues the child.
+
+    The child must not be a shell: one that is stopped between vfork and exec hangs a bare run too.
+    """
+    job = f"'{STEPSCOPE}' run --quiet {cpp_loop} 100 forward=5"
+    shell = f"set -m; {job}; echo job-$?; fg; echo after-$?"
+    code, seen = at_terminal(tmp_path, ["/bin/bash", "-c", shell], {"step 9\r": b"\x1a"})
+    assert code == 0, seen
     assert f"job-{128 + signal.SIGTSTP}" in seen or f"job-{128 + signal.SIGSTOP}" in seen
-    assert seen.index("job-") < seen.index("done") < seen.index("after-0")
+    assert seen.index("job-") < seen.index("step 99\r") < seen.index("after-0")
 
 
 @pytest.mark.fast
