@@ -67,7 +67,7 @@ class Observed:
         for pid, line in children(self.supervisor.pid).items():
             if line.split("\0")[1:2] == ["agent"]:
                 self.agent = pid
-            else:
+            elif line.split("\0")[0] != STEPSCOPE:  # the supervisor's witness of signals
                 self.training = pid
         assert self.agent and self.training, children(self.supervisor.pid)
 
