@@ -17,6 +17,7 @@ namespace stepscope::cli {
 namespace {
 
 constexpr int64_t kFinishOthersNs = 5'000'000'000;
+constexpr int64_t kDyingNs = 300'000'000;  // a kill -9 just sent takes a moment to arrive
 
 struct ShowOptions {
   std::string run;
@@ -25,14 +26,16 @@ struct ShowOptions {
 
 // This run's remains whatever it takes, the others' within a bounded time. An agent that is at it is waited for.
 void finish_first(const std::string& run_folder) {
-  const int64_t deadline = monotonic_ns() + kFinishOthersNs;
-  const auto in_time = [&] { return monotonic_ns() < deadline; };
+  const int64_t begin = monotonic_ns();
+  const auto in_time = [&] { return monotonic_ns() < begin + kFinishOthersNs; };
   for (auto folder = segment_folder_of(run_folder); folder && in_time();
        folder = segment_folder_of(run_folder)) {
     std::string said;
     const Recovery how = finish_segment_folder(*folder, &said);
     if (!said.empty()) say(said);
-    if (how != Recovery::kBusy) break;
+    const bool perhaps_dying = how == Recovery::kLive && !agent_alive(*folder) &&
+                               monotonic_ns() < begin + kDyingNs;
+    if (how != Recovery::kBusy && !perhaps_dying) break;
     ::poll(nullptr, 0, 20);
   }
   (void)finish_dead_runs(in_time);

@@ -56,6 +56,8 @@ std::optional<int64_t> parse_int(std::string_view text) {
   return value;
 }
 
+constexpr int64_t kExitingFlag = 0x4;  // PF_EXITING of include/linux/sched.h
+
 std::optional<ProcStat> parse_stat(std::string_view text) {
   const size_t name_end = text.rfind(')');  // the name may hold brackets and blanks
   if (name_end == std::string_view::npos) return std::nullopt;
@@ -70,10 +72,11 @@ std::optional<ProcStat> parse_stat(std::string_view text) {
     text.remove_prefix(end);
     if (field == 3) {
       stat.state = word[0];
-    } else if (field == 4 || (field >= 14 && field <= 17) || field == 22) {
+    } else if (field == 4 || field == 9 || (field >= 14 && field <= 17) || field == 22) {
       const auto value = parse_int(word);
       if (!value) return std::nullopt;
       if (field == 4) stat.ppid = static_cast<int32_t>(*value);
+      if (field == 9) stat.exiting = (*value & kExitingFlag) != 0;
       if (field >= 14 && field <= 17) stat.cpu_ticks += *value;
       if (field == 22) {
         stat.start_ticks = *value;

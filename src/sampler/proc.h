@@ -22,6 +22,7 @@ std::string pid_file(const std::string& root, int32_t pid,
 
 struct ProcStat {
   char state = '?';
+  bool exiting = false;  // PF_EXITING: it runs no instruction of its program any more
   int32_t ppid = 0;
   int64_t start_ticks = 0;
   // user + system of the process and of the children it has waited for: summed over a process tree

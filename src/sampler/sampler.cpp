@@ -32,7 +32,9 @@ std::optional<ProcStat> read_stat(const std::string& root, int32_t pid) {
   return text ? parse_stat(*text) : std::nullopt;
 }
 
-bool dead(const ProcStat& stat) { return stat.state == 'Z' || stat.state == 'X'; }
+bool dead(const ProcStat& stat) {
+  return stat.state == 'Z' || stat.state == 'X' || stat.exiting;
+}
 
 bool lives(const std::string& root, int32_t pid) {
   const auto stat = read_stat(root, pid);

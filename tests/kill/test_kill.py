@@ -45,6 +45,13 @@ def children(parent: int) -> dict[int, str]:
     return found
 
 
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 class Observed:
     """A run of a loop that prints `step N` after each step, and the pids of its processes."""
 
@@ -92,9 +99,7 @@ class Observed:
         """The training process is gone; a supervisor that lives has ended."""
         self.supervisor.wait(timeout=PATIENCE_S)
         deadline = time.monotonic() + PATIENCE_S
-        while Path(f"/proc/{self.training}/cmdline").exists():
-            if not Path(f"/proc/{self.training}/cmdline").read_bytes():
-                break  # a zombie
+        while is_alive(self.training):
             assert time.monotonic() < deadline
             time.sleep(0.01)
 

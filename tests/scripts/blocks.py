@@ -122,7 +122,8 @@ def without_loader_and_model(meter: Meter) -> None:
         with trace_step():
             with meter("input"), stepscope.phase("input"):
                 sleep(2)
-            loss = common.loss_of(torch.ones(2, 8) @ weight, torch.tensor([0, 1]))
+            with meter("forward"):
+                loss = common.loss_of(torch.ones(2, 8) @ weight, torch.tensor([0, 1]))
             with meter("backward"):
                 loss.backward()
             meter.stepped()
