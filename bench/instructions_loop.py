@@ -70,6 +70,7 @@ def hook(folder: str) -> None:
         classify=lambda module: True,
         install_slots=lambda: None,
         rearm=lambda: None,
+        watch_zero_grad=lambda: None,
         loader_number=lambda loader: 1,
     )
     # gc.isenabled is a builtin without arguments that returns True, like torch.is_grad_enabled.

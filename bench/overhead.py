@@ -5,10 +5,11 @@ and optimizer, so that the noise of a shared machine meets all alike. "Off" is t
 before the hooks: every patched attribute is put back, the module slots are reset, the optimizer
 hooks and the gc callback are taken out.
 
-    ./dev bench overhead [--json] [--modules N] [--rounds N] [--ddp]
+    ./dev bench overhead [--json] [--rounds N] [--only NAME]
 
-Prints added_us (on - off) and null_us (off - off): the median over all rounds of the difference
-within a round.
+Prints added_us (on - off) and null_us (off - off), the median over all rounds of the difference
+within a round, for a model of 13 modules, and the same for one of 400 modules and for 13 modules
+under DDP with the ready hook armed (one rank: the hooks' cost does not depend on others).
 """
 
 from __future__ import annotations
@@ -18,33 +19,37 @@ import gc
 import json
 import os
 import random
+import shutil
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 BLOCK = 25
 
 
-def build(modules: int, ddp: bool) -> Callable[[], None]:
+def build(modules: int, ddp: bool, folder: Path) -> tuple[Callable[[], None], Any]:
+    """A step of a training loop, and its model. The large one is narrow, so that its step is as
+    short as 400 modules can be.
+    """
     import torch
     from torch import nn
     from torch.utils.data import DataLoader, TensorDataset
 
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    width, hidden = (64, (modules - 1) // 2) if modules > 20 else (160, (modules - 1) // 2)
-    if modules > 20:
-        width = 16
+    width = 160 if modules < 100 else 16
     layers: list[nn.Module] = []
-    for _ in range(hidden):
+    for _ in range((modules - 1) // 2):
         layers += [nn.Linear(width, width), nn.ReLU()]
     model: nn.Module = nn.Sequential(*layers)
     if ddp:
-        torch.distributed.init_process_group(
-            "gloo", rank=0, world_size=1, init_method="tcp://127.0.0.1:0"
-        )
+        store = f"file://{folder}/store"
+        torch.distributed.init_process_group("gloo", rank=0, world_size=1, init_method=store)
         model = nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     data = TensorDataset(torch.randn(4096, width), torch.randn(4096, width))
@@ -63,7 +68,7 @@ def build(modules: int, ddp: bool) -> Callable[[], None]:
         loss.backward()
         optimizer.step()
 
-    return step
+    return step, model
 
 
 class Switch:
@@ -91,6 +96,8 @@ class Switch:
         ]
 
     def installed(self) -> None:
+        from stepscope.hooks import distributed
+
         self.on_values = [
             vars(owner)[name] if isinstance(owner, type) else getattr(owner, name)
             for owner, name in self.places
@@ -98,6 +105,10 @@ class Switch:
         self.pre = dict(self.optim._global_optimizer_pre_hooks)
         self.post = dict(self.optim._global_optimizer_post_hooks)
         self.gc = list(gc.callbacks)
+        self.handle = distributed._handle
+        if self.handle is not None:  # DDP: the hook on one parameter
+            self.hooks = self.handle.hooks_dict_ref()
+            self.hook = self.hooks[self.handle.id]
 
     def on(self) -> None:
         from stepscope.hooks import modules
@@ -108,6 +119,8 @@ class Switch:
         self.optim._global_optimizer_post_hooks.update(self.post)
         gc.callbacks[:] = self.gc
         modules.install_slots()
+        if self.handle is not None:
+            self.hooks[self.handle.id] = self.hook
 
     def off(self) -> None:
         for (owner, name), value in zip(self.places, self.off_values, strict=True):
@@ -115,6 +128,8 @@ class Switch:
         self.optim._global_optimizer_pre_hooks.clear()
         self.optim._global_optimizer_post_hooks.clear()
         gc.callbacks.clear()
+        if self.handle is not None:
+            self.hooks.pop(self.handle.id, None)
         self.module.__call__ = (
             self.module.__call__
         )  # CPython resets the tp_call slot of every subclass
@@ -161,49 +176,6 @@ def measure(
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--modules", type=int, default=13)
-    parser.add_argument("--rounds", type=int, default=400)
-    parser.add_argument("--ddp", action="store_true")
-    options = parser.parse_args()
-    folder = Path("/dev/shm") / f"stepscope-bench-{os.getpid()}"
-    folder.mkdir(mode=0o700)
-    os.environ["STEPSCOPE_SEGMENTS"] = str(folder)
-    os.environ.pop("STEPSCOPE", None)
-    try:
-        step = build(options.modules, options.ddp)
-        for _ in range(20):
-            step()
-        switch = Switch()
-        from stepscope import _install, _native
-
-        _install.install()
-        switch.installed()
-        switch.on()
-        for _ in range(50):
-            step()
-        if not _native.is_recording():
-            sys.exit("stepscope: the bench could not open a segment")
-        agent = Agent(folder)
-        result = measure(step, switch, agent, options.rounds)
-        result["modules"] = options.modules
-        result["records"], result["records_dropped"] = agent.records()
-    finally:
-        for file in folder.iterdir():
-            file.unlink()
-        folder.rmdir()
-    if options.json:
-        print(json.dumps(result))
-    else:
-        print(f"hooks on against off, {result['modules']} modules, step {result['step_us']} us:")
-        print(
-            f"  added {result['added_us']:+.2f} us a step "
-            f"(off against off: {result['null_us']:+.2f} us)"
-        )
-
-
 class Agent:
     """Stands in for the agent between blocks: says that all was drained, so that the ring never
     fills.
@@ -227,6 +199,73 @@ class Agent:
             int.from_bytes(os.pread(self.file, 8, at), "little") for at in (self.HEAD, self.DROPPED)
         )
         return head, dropped
+
+
+VARIANTS = {  # name: modules, DDP, rounds as a share of --rounds
+    "modules_13": (13, False, 1.0),
+    "modules_400": (400, False, 0.4),
+    "ddp": (13, True, 1.0),
+}
+
+
+def measure_variant(name: str, rounds: int) -> dict[str, float]:
+    """In a process of its own: hooks go in once a process."""
+    modules, ddp, share = VARIANTS[name]
+    folder = Path(tempfile.mkdtemp(prefix="stepscope-bench-", dir="/dev/shm"))
+    segments = folder / "segments"
+    segments.mkdir(mode=0o700)
+    os.environ["STEPSCOPE_SEGMENTS"] = str(segments)
+    os.environ.pop("STEPSCOPE", None)
+    try:
+        step, model = build(modules, ddp, folder)
+        for _ in range(20):
+            step()
+        switch = Switch()
+        from stepscope import _install, _native
+        from stepscope.hooks import distributed
+
+        _install.install()
+        if ddp:
+            distributed._arm(model)
+        switch.installed()
+        switch.on()
+        for _ in range(50):
+            step()
+        if not _native.is_recording():
+            sys.exit("bench: no segment could be opened in /dev/shm")
+        agent = Agent(segments)
+        result = measure(step, switch, agent, int(rounds * share))
+        result["records"], result["records_dropped"] = agent.records()
+        return result
+    finally:
+        shutil.rmtree(folder)
+
+
+def in_a_process(name: str, rounds: int) -> dict[str, float]:
+    command = [sys.executable, __file__, "--only", name, "--rounds", str(rounds)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--rounds", type=int, default=400)
+    parser.add_argument("--only", choices=list(VARIANTS))
+    options = parser.parse_args()
+    if options.only:
+        print(json.dumps(measure_variant(options.only, options.rounds)))
+        return
+    results = {name: in_a_process(name, options.rounds) for name in VARIANTS}
+    if options.json:
+        print(json.dumps({**results["modules_13"], **results}))
+        return
+    print(f"{'':12}{'STEP us':>10}{'ADDED us':>10}{'NULL us':>10}{'RATIO':>10}")
+    for name, row in results.items():
+        print(
+            f"{name:12}{row['step_us']:10.1f}{row['added_us']:+10.2f}{row['null_us']:+10.2f}"
+            f"{row['ratio']:10.5f}"
+        )
 
 
 if __name__ == "__main__":

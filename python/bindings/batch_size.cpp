@@ -11,6 +11,12 @@ constexpr Py_ssize_t kMaxItems = 8;  // a batch whose first eight members hold n
 uint64_t find(PyObject* object, int depth);
 
 uint64_t of_tensor(PyObject* tensor) {
+  if (session().tensor_length != nullptr && Py_IS_TYPE(tensor, reinterpret_cast<PyTypeObject*>(session().tensor_type))) {
+    const Py_ssize_t length = session().tensor_length(tensor);
+    if (length >= 0) return static_cast<uint64_t>(length);
+    PyErr_Clear();
+    return wire::kUnmeasured;
+  }
   static PyObject* const name = interned("shape");
   PyObject* shape = attribute(tensor, name);
   if (shape == nullptr) return wire::kUnmeasured;

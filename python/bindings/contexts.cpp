@@ -27,11 +27,25 @@ uint8_t number(Context* context) {
   return context->phase;
 }
 
+// Once a process, in Python: a warning of the user's logging.
+void say_nested() {
+  static bool said = false;
+  if (said) return;
+  said = true;
+  PyObject* module = PyImport_ImportModule("stepscope._session");
+  PyObject* told = module == nullptr ? nullptr : PyObject_CallMethod(module, "nested_step", nullptr);
+  if (told == nullptr) PyErr_Clear();
+  Py_XDECREF(told);
+  Py_XDECREF(module);
+}
+
 PyObject* enter(PyObject* object, PyObject*) {
   auto* context = reinterpret_cast<Context*>(object);
   if (awake()) {
     if (is_step(context)) {
       rec().enter_step();
+      if (rec().nested_step_seen()) [[unlikely]]
+        say_nested();
       step_maintenance();
     } else {
       rec().begin(number(context));

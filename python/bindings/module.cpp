@@ -20,6 +20,12 @@ namespace {
 
 PyObject* keep(nb::handle object) { return object.is_none() ? nullptr : object.inc_ref().ptr(); }
 
+// Tensor.__len__ is Python and hides the C slot of the class below it, which is what we call.
+lenfunc length_of_base(PyObject* tensor_type) {
+  PyTypeObject* base = reinterpret_cast<PyTypeObject*>(tensor_type)->tp_base;
+  return base == nullptr || base->tp_as_mapping == nullptr ? nullptr : base->tp_as_mapping->mp_length;
+}
+
 void open_segment(const std::string& folder, size_t segment_bytes, double shm_share, int rank, int local_rank,
                   int world_size, int local_world_size, int node_rank, int attempt, const std::string& run_id,
                   const std::string& python_version, const std::string& torch_version,
@@ -62,17 +68,20 @@ void bind_session(nb::module_& m) {
     rec().set_ranks(rank, local_rank, world_size, local_world_size);
   });
   m.def("set_callbacks", [](nb::object open, nb::object classify, nb::object install_slots, nb::object rearm,
-                            nb::object loader_number) {
+                            nb::object watch_zero_grad, nb::object loader_number) {
     session().open = keep(open);
     session().classify = keep(classify);
     session().install_slots = keep(install_slots);
     session().rearm = keep(rearm);
+    session().watch_zero_grad = keep(watch_zero_grad);
     set_loader_number_function(loader_number.ptr());
   }, nb::kw_only(), nb::arg("open"), nb::arg("classify"), nb::arg("install_slots"), nb::arg("rearm"),
+     nb::arg("watch_zero_grad"),
      nb::arg("loader_number"));
   m.def("set_torch", [](nb::object is_grad_enabled, nb::object tensor_type, nb::object queue_callback) {
     session().is_grad_enabled = keep(is_grad_enabled);
     session().tensor_type = keep(tensor_type);
+    session().tensor_length = length_of_base(tensor_type.ptr());
     session().queue_callback = keep(queue_callback);
   }, nb::kw_only(), nb::arg("is_grad_enabled"), nb::arg("tensor_type"), nb::arg("queue_callback").none());
   m.def("set_reducer_owner", [](nb::object weak) { session().reducer_owner = keep(weak); }, nb::arg("weak").none());

@@ -23,6 +23,7 @@ std::array<Known, 64> g_known{};
 
 thread_local bool inside_root = false;
 std::atomic<int> g_compiles{0};
+bool g_compiled_ever = false;
 std::atomic<uint64_t> g_forwards{0};
 
 Known& known_slot(PyObject* module) {
@@ -51,6 +52,11 @@ bool is_root(PyObject* module) {
 
 bool in_training_mode(PyObject* module) {
   static PyObject* const training = interned("training");
+  // Modules keep it in their dict; nn.Module's __getattr__ makes the way around it a long one.
+  PyObject** dict = _PyObject_GetDictPtr(module);
+  PyObject* flag = dict == nullptr || *dict == nullptr ? nullptr : PyDict_GetItemWithError(*dict, training);
+  if (flag != nullptr) return flag == Py_True;
+  PyErr_Clear();
   return is_true(module, training, true);
 }
 
@@ -101,6 +107,7 @@ void forget_module(uintptr_t id) {
 }
 
 void begin_compile() {
+  g_compiled_ever = true;
   if (g_compiles.fetch_add(1) == 0 && awake()) rec().begin(static_cast<uint8_t>(Phase::kCompile));
 }
 
@@ -108,6 +115,8 @@ void end_compile() {
   if (g_compiles.load() == 0) return;
   if (g_compiles.fetch_sub(1) == 1 && awake()) rec().end(static_cast<uint8_t>(Phase::kCompile));
 }
+
+bool compiled_ever() { return g_compiled_ever; }
 
 bool compiling() { return g_compiles.load(std::memory_order_relaxed) > 0; }
 

@@ -22,6 +22,7 @@ void forget_module(uintptr_t id);   // the module was freed
 void begin_compile();
 void end_compile();
 bool compiling();
+bool compiled_ever();
 
 // Times `call` as a root forward. Nested root forwards belong to the outermost.
 bool enter_forward(PyObject* module, bool always_training);

@@ -6,10 +6,7 @@ namespace stepscope::bindings {
 
 thread_local int backward_depth = 0;
 
-Session& session() {
-  static Session the_session;
-  return the_session;
-}
+constinit Session the_session;
 
 PyObject* call_quietly(PyObject* function, PyObject* argument) {
   if (function == nullptr) return nullptr;
@@ -61,12 +58,14 @@ bool is_true(PyObject* object, PyObject* name, bool otherwise) {
   return value == Py_True;
 }
 
-void step_maintenance() {
+void step_maintenance(bool fetching) {
   // Classes that come late (a model built after the first batch) show in the first steps; a step without a root
   // forward may mean that its class is new. Both are bounded: a walk is 0.4 ms.
   static uint32_t last_step = ~0u;
   static int walks_left = 24;
   static uint64_t forwards_at_last_step = 0;
+  static bool fetch_seen = false, zero_grad_watched = false;
+  fetch_seen |= fetching;
   const uint32_t step = rec().step();
   if (step == last_step) return;
   last_step = step;
@@ -75,6 +74,10 @@ void step_maintenance() {
   forwards_at_last_step = forwards;
   if (slots_were_reset() || ((step < 4 || nothing_seen) && walks_left-- > 0))
     Py_XDECREF(call_quietly(session().install_slots));
+  if (nothing_seen && step > 0 && !fetch_seen && !zero_grad_watched && !compiled_ever()) {
+    zero_grad_watched = true;
+    Py_XDECREF(call_quietly(session().watch_zero_grad));
+  }
 }
 
 }  // namespace stepscope::bindings

@@ -27,14 +27,18 @@ struct Session {
   PyObject* open = nullptr;             // () -> bool: opens the segment; called once, at the first training event
   PyObject* classify = nullptr;         // (module) -> bool: a root? called once for each outermost module
   PyObject* install_slots = nullptr;    // () -> None: walks nn.Module's subclasses
+  PyObject* watch_zero_grad = nullptr;  // () -> None: once, in loops without modules and loaders
   PyObject* rearm = nullptr;            // () -> None: chooses another parameter for the ready hook
   PyObject* is_grad_enabled = nullptr;  // torch.is_grad_enabled
   PyObject* tensor_type = nullptr;      // torch.Tensor
+  lenfunc tensor_length = nullptr;      // first dimension of a plain tensor, -1 and an error when it has none
   PyObject* queue_callback = nullptr;   // Variable._execution_engine.queue_callback
   PyObject* reducer_owner = nullptr;    // weakref to the DistributedDataParallel in use, or nullptr
 };
 
-Session& session();
+// A global with a constant address: hooks find it without a guard or a call.
+extern constinit Session the_session;
+inline Session& session() { return the_session; }
 
 inline recorder::Recorder& rec() { return recorder::Recorder::instance(); }
 
@@ -63,7 +67,8 @@ bool is_true(PyObject* object, PyObject* name, bool otherwise);
 // checkpointing), which is backward.
 extern thread_local int backward_depth;
 
-// At the first event of a new step: puts slots back that FX tracing reset, looks for module classes that are new.
-void step_maintenance();
+// At the first event of a new step: puts slots back that FX tracing reset, looks for module classes that are new, and
+// watches zero_grad where neither modules nor loaders (fetching) are seen.
+void step_maintenance(bool fetching = false);
 
 }  // namespace stepscope::bindings

@@ -24,15 +24,29 @@ struct TimedCall {
 PyTypeObject* g_type = nullptr;
 PyObject* g_loader_number = nullptr;  // (loader) -> int
 
-// Iterator object -> loader number. Direct-mapped; an iterator that was pushed out counts as a loader of its own.
+// Iterator object -> loader number. When more live at once than there is room for, the one that was
+// fetched from longest ago gives way, and counts as a loader of its own from then on.
 struct LoaderOf {
   PyObject* iterator;
   uint64_t loader;
+  uint64_t last_use;
 };
 std::array<LoaderOf, 64> g_loader_of{};
+size_t g_last_loader_of = 0;
+uint64_t g_loader_uses = 0;
 
-LoaderOf& loader_slot(PyObject* iterator) {
-  return g_loader_of[(reinterpret_cast<uintptr_t>(iterator) >> 5) % g_loader_of.size()];
+// Its entry, or the one to be replaced.
+LoaderOf& loader_entry(PyObject* iterator) {
+  size_t oldest = 0;
+  for (size_t n = 0; n < g_loader_of.size(); ++n) {
+    const size_t i = (g_last_loader_of + n) % g_loader_of.size();
+    if (g_loader_of[i].iterator == iterator) {
+      g_last_loader_of = i;
+      return g_loader_of[i];
+    }
+    if (g_loader_of[i].last_use < g_loader_of[oldest].last_use) oldest = i;
+  }
+  return g_loader_of[oldest];
 }
 
 uint64_t loader_number(PyObject* loader) {
@@ -44,8 +58,10 @@ uint64_t loader_number(PyObject* loader) {
 }
 
 uint64_t loader_of(PyObject* iterator) {
-  const LoaderOf& slot = loader_slot(iterator);
-  return slot.iterator == iterator ? slot.loader : reinterpret_cast<uintptr_t>(iterator);
+  LoaderOf& entry = loader_entry(iterator);
+  if (entry.iterator != iterator) return reinterpret_cast<uintptr_t>(iterator);
+  entry.last_use = ++g_loader_uses;
+  return entry.loader;
 }
 
 // Work object -> group number of the collective that made it.
@@ -88,6 +104,7 @@ PyObject* on_span(TimedCall* self, const Arguments& a) {
 PyObject* on_iter(TimedCall* self, const Arguments& a) {
   if (!awake() || a.count() < 1) return call(self, a);
   forget_modules();  // a frozen model may have been thawed
+  Py_XDECREF(call_quietly(session().install_slots));  // of classes that came since (FSDP makes some)
   rec().set_fact(wire::kFactDataLoader);
   rec().iter_begin(loader_number(a.values[0]), grad_enabled());
   PyObject* result = call(self, a);
@@ -97,14 +114,14 @@ PyObject* on_iter(TimedCall* self, const Arguments& a) {
 
 PyObject* on_iter_init(TimedCall* self, const Arguments& a) {
   if (session().state.load(std::memory_order_relaxed) != State::kOff && a.count() >= 2)
-    loader_slot(a.values[0]) = {a.values[0], loader_number(a.values[1])};
+    loader_entry(a.values[0]) = {a.values[0], loader_number(a.values[1]), ++g_loader_uses};
   return call(self, a);
 }
 
 PyObject* on_fetch(TimedCall* self, const Arguments& a) {
   if (!awake() || a.count() < 1) return call(self, a);
   rec().fetch_begin(loader_of(a.values[0]), grad_enabled());
-  step_maintenance();
+  step_maintenance(true);
   PyObject* batch = call(self, a);
   if (batch != nullptr) {
     rec().fetch_end(recorder::FetchEnd::kBatch, batch_size(batch));
@@ -133,6 +150,7 @@ bool reduces() {
 
 PyObject* on_backward(TimedCall* self, const Arguments& a) {
   if (backward_depth > 0 || compiling() || !awake()) return call(self, a);
+  step_maintenance();
   const bool reduced = reduces();
   ++backward_depth;
   rec().backward_begin();

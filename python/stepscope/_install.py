@@ -57,6 +57,7 @@ def install(*, note: Callable[[str], None] | None = None) -> None:
         classify=modules.classify,
         install_slots=modules.install_slots,
         rearm=distributed.rearm,
+        watch_zero_grad=optimizer.watch_zero_grad,
         loader_number=dataloader.loader_number,
     )
     for name, hook in _HOOKS:

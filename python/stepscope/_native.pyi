@@ -59,6 +59,7 @@ def set_callbacks(
     classify: Callable[[Any], bool],
     install_slots: Callable[[], None],
     rearm: Callable[[], None],
+    watch_zero_grad: Callable[[], None],
     loader_number: Callable[[object], int],
 ) -> None: ...
 def set_torch(*, is_grad_enabled: Any, tensor_type: Any, queue_callback: Any) -> None: ...

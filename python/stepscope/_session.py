@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -25,6 +26,13 @@ def not_measured(reason: str) -> None:
         _note(text)
     else:
         print(f"stepscope: {text}", file=sys.stderr)
+
+
+def nested_step() -> None:
+    """A trace_step block was entered inside another; called once a process."""
+    logging.getLogger("stepscope").warning(
+        "stepscope: a trace_step block inside another is ignored: the outer block is the step"
+    )
 
 
 def start_without_run() -> None:

@@ -24,8 +24,8 @@ def identify_stragglers(
     included, or "median" of the others.
 
     Returns the ranks in ascending order; an empty input gives an empty list. Raises ValueError for
-    NaN, infinite or negative times, a rank without values, an unknown method, a multiplier that is
-    not positive or a window under 1; TypeError for what is no number.
+    what is no number, NaN, infinite or negative times, a rank without values, an unknown method, a
+    multiplier that is not positive or a window under 1.
 
     The mean rule cannot fire for 2 ranks at 2.0: the mean moves with the culprit (a rank at t of
     two has the mean at least t / 2). For small groups use method="median", which takes the median
@@ -44,8 +44,11 @@ def identify_stragglers(
 
 def _series(rank: object, times: Any) -> list[float]:
     if isinstance(times, (str, bytes)):
-        raise TypeError(f"rank {rank}: times must be numbers, not {times!r}")
+        raise ValueError(f"rank {rank}: times must be numbers, not {times!r}")
     if hasattr(times, "tolist"):
         times = times.tolist()
     values: list[Any] = list(cast(Any, times)) if isinstance(times, Sequence) else [times]
-    return [float(value) for value in values]
+    try:
+        return [float(value) for value in values]
+    except (TypeError, ValueError):
+        raise ValueError(f"rank {rank}: times must be numbers, not {times!r}") from None

@@ -1,5 +1,6 @@
 // Clocks. Durations come from CLOCK_MONOTONIC only; wall time is a label and never subtracted.
-// Thread safety: everything here is reentrant; no allocation, no locks (clock_gettime is a vDSO read).
+// Thread safety: everything here is reentrant; no allocation, no locks (clock_gettime is a vDSO
+// read).
 #pragma once
 
 #include <time.h>

@@ -1,4 +1,5 @@
-// Small files, whole: read with a limit, written so that a reader sees the old or the new one and never half.
+// Small files, whole: read with a limit, written so that a reader sees the old or the new one and
+// never half.
 //
 // Thread safety: reentrant; no state. Errors name the path and the system's reason.
 #pragma once

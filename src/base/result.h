@@ -1,7 +1,8 @@
 // Result<T>: a value, or an error with what failed and a hint for the user.
 //
-// Thread safety: a plain value. Invariant: exactly one of value and error is present. Nothing of ours
-// throws; the Python binding turns an Error into an exception, the command line into two lines of text.
+// Thread safety: a plain value. Invariant: exactly one of value and error is present. Nothing of
+// ours throws; the Python binding turns an Error into an exception, the command line into two lines
+// of text.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// The product's version. CMakeLists.txt, pyproject.toml and stepscope.__version__ say the same (tests/cli checks).
+// The product's version. CMakeLists.txt, pyproject.toml and stepscope.__version__ say the same
+// (tests/cli checks).
 #pragma once
 
 namespace stepscope {

@@ -53,14 +53,15 @@ Fd watch_signals() {
   return Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-// Members end by rename, segments come by rename: both end the wait of the loop.
+// Members end by a write, segments come by a rename: both end the wait of the loop.
 Fd watch_folder(const std::string& folder) {
   Fd fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  if (fd) ::inotify_add_watch(fd.get(), folder.c_str(), IN_MOVED_TO | IN_ONLYDIR);
+  if (fd) ::inotify_add_watch(fd.get(), folder.c_str(), IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR);
   return fd;  // without it the tick is all there is
 }
 
-// Other runs' remains are finished in a process apart: whatever is in them, this run's agent goes on.
+// Other runs' remains are finished in a process apart: whatever is in them, this run's agent goes
+// on.
 void finish_others() {
   if (segment_folders().size() < 2 || ::fork() != 0) return;
   ::close_range(0, ~0u, 0);  // agent.lock among them

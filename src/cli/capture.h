@@ -1,6 +1,7 @@
 // Runs a short command and returns its stdout.
 //
-// Thread safety: reentrant. Invariant: returns within the time given; a command that takes longer is killed.
+// Thread safety: reentrant. Invariant: returns within the time given; a command that takes longer
+// is killed.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// The card of a run folder for a stream: as the agent wrote it, or rendered again where the stream can show more or less.
+// The card of a run folder for a stream: as the agent wrote it, or rendered again where the stream
+// can show more or less.
 #pragma once
 
 #include <string>
@@ -13,7 +14,8 @@ struct CardText {
   std::string warning;  // what is wrong with the folder although there is a card; empty: nothing
 };
 
-// Ended runs: summary.txt if the stream takes it as it is, else from run.db; live ones: from the agent, else run.db.
+// Ended runs: summary.txt if the stream takes it as it is, else from run.db; live ones: from the
+// agent, else run.db.
 Result<CardText> card_of(const std::string& run_folder, int fd);
 
 // summary.json's text, of this moment for a live run.

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "base/text.h"
+#include "cli/install.h"
 
 namespace stepscope::cli {
 namespace {
@@ -109,6 +110,7 @@ StartedAgent start_agent(const std::string& segment_folder) {
   ::fcntl(write_end.get(), F_SETFL,
           O_NONBLOCK);  // a supervisor that is stopped never stops the agent
   const std::vector<std::string> command = {"stepscope", "agent", "--segments", segment_folder};
+  const std::string binary = own_path();
   const std::vector<char*> arguments = pointers(command);
   agent.pid = ::fork();
   if (agent.pid != 0) return agent;
@@ -121,7 +123,7 @@ StartedAgent start_agent(const std::string& segment_folder) {
       0)  // nothing that was left open for the child is ours to hold
     for (int fd = 3; fd < 1024; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   ::execv("/proc/self/exe", arguments.data());  // also when the file was replaced meanwhile
-  ::execvp("stepscope", arguments.data());
+  ::execv(binary.c_str(), arguments.data());    // where /proc is hidden
   ::_exit(127);
 }
 

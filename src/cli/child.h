@@ -1,7 +1,8 @@
 // Starts the user's command as it would start without us, and our own processes.
 //
-// Thread safety: reentrant; the supervisor has one thread. Invariant: the child has the signal mask and dispositions,
-// descriptors, folder, group and terminal that we were given; only the environment's additions differ.
+// Thread safety: reentrant; the supervisor has one thread. Invariant: the child has the signal mask
+// and dispositions, descriptors, folder, group and terminal that we were given; only the
+// environment's additions differ.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +26,8 @@ Result<std::vector<std::string>> runnable(std::vector<std::string> command,
 std::vector<std::string> environment_with(
     const std::vector<std::pair<std::string, std::string>>& additions);
 
-// What exec failed with, in words, and the exit code that shells give for it: 127 not found, 126 not executable.
+// What exec failed with, in words, and the exit code that shells give for it: 127 not found, 126
+// not executable.
 struct ExecFailure {
   int exit_code = 126;
   Error error;

@@ -30,7 +30,8 @@ void plural(std::string& text, int count, const std::string& what) {
   text += std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-// Dead segments go always: a run that cannot be finished (its folder takes nothing) is said and left.
+// Dead segments go always: a run that cannot be finished (its folder takes nothing) is said and
+// left.
 void clean_segments() {
   const Recovered done = finish_dead_runs([] { return true; });
   for (const std::string& problem : done.problems) say(problem);

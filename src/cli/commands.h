@@ -1,5 +1,5 @@
-// The subcommands: one file each. add_x() declares the arguments; parsing them chooses the action, which runs the
-// command and returns its exit code.
+// The subcommands: one file each. add_x() declares the arguments; parsing them chooses the action,
+// which runs the command and returns its exit code.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,8 +12,8 @@ namespace stepscope::cli {
 using Action = std::function<int()>;
 CLI::App* find_command(CLI::App& app, const std::string& name);  // nullptr when there is none
 
-// The user's command of `run`: everything from the first word that is no option of ours, or after "--".
-// CLI11 never sees it, so its flags are its own.
+// The user's command of `run`: everything from the first word that is no option of ours, or after
+// "--". CLI11 never sees it, so its flags are its own.
 struct RunWords {
   std::vector<std::string> own, command;
 };

@@ -9,7 +9,7 @@
 #include "cli/json.h"
 #include "cli/run_folder.h"
 #include "model/settings.h"
-#include "sampler/sampler.h"
+#include "ring/segment_file.h"
 
 namespace stepscope::cli {
 namespace {
@@ -53,8 +53,9 @@ std::optional<RunInfo> found_run(const AgentOptions& options) {
   info.id = options.id;
   info.command = parse_json_array(options.command_json);
   info.settings = settings_in(options.cwd, environment, info.notices).effective();
-  info.owner_pid = ::getpid();
-  info.owner_start = sampler::process_start(info.owner_pid).value_or(0);
+  const ring::OwnProcess own = ring::own_process();
+  info.owner_pid = own.pid;
+  info.owner_start = own.start_ticks;
   info.pid_namespace = own_pid_namespace();
   FolderRequest request;
   request.name = script_stem({options.name}) + "-" + time_label(info.started_wall_ns);

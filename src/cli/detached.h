@@ -9,10 +9,12 @@
 
 namespace stepscope::cli {
 
-// Double fork and setsid; the first process ends with 0 as soon as the second is on its own. Every descriptor is let go.
+// Double fork and setsid; the first process ends with 0 as soon as the second is on its own. Every
+// descriptor is let go.
 Status detach();
 
-// Makes the run folder below the caller's current folder, and run.txt. Empty when run.txt cannot be written.
+// Makes the run folder below the caller's current folder, and run.txt. Empty when run.txt cannot be
+// written.
 std::optional<RunInfo> found_run(const AgentOptions& options);
 
 }  // namespace stepscope::cli

@@ -1,4 +1,5 @@
-// What doctor looks at, a function a line. Each takes where to look, so that tests can look elsewhere.
+// What doctor looks at, a function a line. Each takes where to look, so that tests can look
+// elsewhere.
 //
 // Thread safety: reentrant. A check never fails the program: it says what it found.
 #pragma once

@@ -26,7 +26,8 @@ uint64_t fnv1a(std::string_view text, uint64_t hash = 0xcbf29ce484222325) {
   return hash;
 }
 
-// Readable head, and a hash of the whole: ids that differ only in what was replaced or cut keep different keys.
+// Readable head, and a hash of the whole: ids that differ only in what was replaced or cut keep
+// different keys.
 std::string key_of(std::string_view id, uint64_t pid_namespace) {
   std::string key;
   for (const char c : id.substr(0, 40)) {

@@ -1,11 +1,13 @@
 // Which run a process belongs to. Pure.
 //
-// Processes that a launcher starts side by side must meet in one segment folder without talking to each other, so the
-// folder's key is made from what the launcher gave all of them. First that applies:
-//   --run-id; TORCHELASTIC_RUN_ID unless "none"; Slurm's job and step; MASTER_ADDR:MASTER_PORT with WORLD_SIZE > 1;
+// Processes that a launcher starts side by side must meet in one segment folder without talking to
+// each other, so the folder's key is made from what the launcher gave all of them. First that
+// applies:
+//   --run-id; TORCHELASTIC_RUN_ID unless "none"; Slurm's job and step;
+//   MASTER_ADDR:MASTER_PORT with WORLD_SIZE > 1;
 //   RANK with WORLD_SIZE > 1: the parent process; else random, and nobody joins.
-// A pid namespace counts as a node of its own (two containers may share /dev/shm, but cannot see each other's
-// processes): its number is part of the key.
+// A pid namespace counts as a node of its own (two containers may share /dev/shm, but cannot see
+// each other's processes): its number is part of the key.
 #pragma once
 
 #include <cstdint>

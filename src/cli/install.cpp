@@ -1,5 +1,7 @@
 #include "cli/install.h"
 
+#include <sys/auxv.h>
+
 #include <filesystem>
 
 #include "base/file.h"
@@ -14,7 +16,10 @@ bool is_inject_folder(const std::string& path) { return exists(path + "/sitecust
 std::string own_path() {
   std::error_code error;
   const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? "" : path.string();
+  if (!error) return path.string();
+  const auto* started_as =
+      reinterpret_cast<const char*>(::getauxval(AT_EXECFN));  // /proc is hidden
+  return started_as == nullptr ? "" : absolute_path(started_as);
 }
 
 std::optional<std::string> find_inject_folder(const std::string& binary,

@@ -1,4 +1,5 @@
-// Where this product is installed: the binary itself, and the Python folder that observed interpreters are given.
+// Where this product is installed: the binary itself, and the Python folder that observed
+// interpreters are given.
 #pragma once
 
 #include <optional>
@@ -8,9 +9,10 @@
 
 namespace stepscope::cli {
 
-std::string own_path();  // of the running binary; empty when /proc does not tell
+std::string own_path();  // of the running binary; empty when nothing tells
 
-// <package>/_inject with sitecustomize.py in it: $STEPSCOPE_HOME/_inject, else beside the binary's prefix.
+// <package>/_inject with sitecustomize.py in it: $STEPSCOPE_HOME/_inject, else beside the binary's
+// prefix.
 std::optional<std::string> find_inject_folder(const std::string& binary,
                                               const Environment& environment);
 

@@ -21,7 +21,7 @@ std::map<int32_t, Interpreter> parse(std::string_view boot_log) {
     if (fields.size() < 4) continue;  // cut by a full disk, or not ours
     const auto pid = parse_number<int32_t>(fields[0]);
     if (!pid) continue;
-    out[*pid] = {printable(fields[1], 256), printable(fields[2], 32), printable(fields[3], 256)};
+    out[*pid] = {printable(fields[1], 256), printable(fields[2], 32), printable(fields[3], 512)};
   }
   return out;
 }
@@ -48,7 +48,8 @@ std::vector<std::string> unobserved(std::string_view boot_log, const std::set<in
       ++counted[named(python) + ": " + python.state];
   }
   if (recorded.empty() && counted.empty()) counted = without_torch;
-  // Where others were recorded, a process that imported torch and trained nothing (a launcher) is as it should be.
+  // Where others were recorded, a process that imported torch and trained nothing (a launcher) is
+  // as it should be.
   if (any_step)
     std::erase_if(counted, [](const auto& entry) {
       return entry.first.ends_with("no training step was seen");

@@ -10,9 +10,10 @@
 
 namespace stepscope::cli {
 
-// boot_log: lines `pid|executable|version|state`, one or more a process, the last one counts. State: "0" torch was not
-// imported, "1" it was, anything else is why nothing was recorded. recorded: pids that made a segment. Sentences for
-// the card; empty when everything that imported torch was recorded and made steps.
+// boot_log: lines `pid|executable|version|state`, one or more a process, the last one counts.
+// State: "0" torch was not imported, "1" it was, anything else is why nothing was recorded.
+// recorded: pids that made a segment. Sentences for the card; empty when everything that imported
+// torch was recorded and made steps.
 std::vector<std::string> unobserved(std::string_view boot_log, const std::set<int32_t>& recorded,
                                     bool any_step, size_t ranks);
 

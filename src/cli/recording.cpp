@@ -188,7 +188,8 @@ Result<std::string> Recording::finish(const Ended& ended, int64_t now_ns) {
   return write_elsewhere(findings, written.error().message);
 }
 
-// Disk full, or the folder was removed during the run. The segments go away after this, so it is the last chance.
+// Disk full, or the folder was removed during the run. The segments go away after this, so it is
+// the last chance.
 Result<std::string> Recording::write_elsewhere(const std::vector<Finding>& findings,
                                                const std::string& why) {
   const auto place =

@@ -1,9 +1,12 @@
-// One run being recorded: segments, samples, history, run.db and summary in step with each other. The agent drives it
-// by the clock; a command that finishes a dead run opens it and calls finish() at once.
+// One run being recorded: segments, samples, history, run.db and summary in step with each other.
+// The agent drives it by the clock; a command that finishes a dead run opens it and calls finish()
+// at once.
 //
-// Thread safety: none; one owner, who holds agent.lock. Lifetime: open -> any number of poll, sample, commit -> finish.
-// Invariant: a writer's records are released only after the commit that holds their steps, or when storing fails and
-// the ring fills up. Nothing here fails the run: what cannot be stored goes on in memory, and the card says so.
+// Thread safety: none; one owner, who holds agent.lock. Lifetime: open -> any number of poll,
+// sample, commit -> finish.
+// Invariant: a writer's records are released only after the commit that holds their steps, or when
+// storing fails and the ring fills up. Nothing here fails the run: what cannot be stored goes on in
+// memory, and the card says so.
 #pragma once
 
 #include <memory>
@@ -32,8 +35,9 @@ class Recording {
   void sample(int64_t now_ns);
   bool commit(int64_t now_ns);  // false: not stored, said in the notices
 
-  // The end: the last records, exit code, run.db as one file, summary.json and summary.txt. When the run folder takes
-  // nothing any more they go to a fallback place, which is returned; an Error when there is none.
+  // The end: the last records, exit code, run.db as one file, summary.json and summary.txt. When
+  // the run folder takes nothing any more they go to a fallback place, which is returned; an Error
+  // when there is none.
   struct Ended {
     std::optional<int> exit_code;
     int64_t duration_ns = 0;  // 0: until the last record

@@ -20,14 +20,16 @@ constexpr int64_t kLockWaitNs = 1'000'000'000;
 constexpr const char* kFinishedLate =
     "finished by a later command: the run's agent was gone before its end";
 
-// How long nothing was made or renamed in the folder. By wall clock: a label, used only to be slow with strangers.
+// How long nothing was made or renamed in the folder. By wall clock: a label, used only to be slow
+// with strangers.
 int64_t rest_ns(const std::string& folder) {
   struct stat st;
   if (::stat(folder.c_str(), &st) != 0) return 0;
   return wall_ns() - (int64_t{st.st_mtim.tv_sec} * 1'000'000'000 + st.st_mtim.tv_nsec);
 }
 
-// Segments without run.txt: their agent never came, so nobody knows which run folder they belong to.
+// Segments without run.txt: their agent never came, so nobody knows which run folder they belong
+// to.
 Recovery remove_unnamed(const std::string& folder) {
   if (any_segment_alive(folder)) return Recovery::kLive;
   if (rest_ns(folder) < kUnnamedRestNs) return Recovery::kBusy;  // somebody may be starting in it

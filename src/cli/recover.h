@@ -1,8 +1,9 @@
-// Finishes runs whose processes are all gone: drains what the ring still holds, writes the summary, removes the segments.
-// Any command may do it at any time; agent.lock decides who does.
+// Finishes runs whose processes are all gone: drains what the ring still holds, writes the summary,
+// removes the segments. Any command may do it at any time; agent.lock decides who does.
 //
-// Thread safety: reentrant over processes. Invariant: a run with a living process or agent is never touched, nor one of
-// another pid namespace (a container's processes cannot be seen from here) until it has lain still for a day.
+// Thread safety: reentrant over processes. Invariant: a run with a living process or agent is never
+// touched, nor one of another pid namespace (a container's processes cannot be seen from here)
+// until it has lain still for a day.
 #pragma once
 
 #include <functional>

@@ -19,6 +19,7 @@
 #include "cli/segment_folder.h"
 #include "cli/supervisor.h"
 #include "model/settings.h"
+#include "ring/segment_file.h"
 #include "sampler/sampler.h"
 
 namespace stepscope::cli {
@@ -61,8 +62,9 @@ Result<Settings> settings_of(const RunOptions& options, const Environment& envir
 
 Member own_member(const Environment& environment) {
   Member self;
-  self.pid = ::getpid();
-  self.start = sampler::process_start(self.pid).value_or(0);
+  const ring::OwnProcess own = ring::own_process();
+  self.pid = own.pid;
+  self.start = own.start_ticks;
   self.rank = rank_of(environment);
   return self;
 }
@@ -107,7 +109,8 @@ Identity identity_of(const RunOptions& options, const Environment& environment) 
   return choose_identity(input);
 }
 
-// Joins or founds the run. Wrong use is an Error; whatever else goes wrong leaves the run unrecorded and is said.
+// Joins or founds the run. Wrong use is an Error; whatever else goes wrong leaves the run
+// unrecorded and is said.
 Result<Prepared> prepare(const RunOptions& options, const std::vector<std::string>& command,
                          const Settings& settings, const Environment& environment) {
   Prepared run;
@@ -159,6 +162,21 @@ std::vector<std::string> child_environment(const Prepared& run,
   if (inject && !already)
     additions.emplace_back("PYTHONPATH", before.empty() ? *inject : *inject + ":" + before);
   return environment_with(additions);
+}
+
+// Every setting with its default.
+std::string settings_help() {
+  constexpr size_t kWidth = 96;
+  std::string text, line;
+  for (const auto& [key, value] : Settings().effective()) {
+    const std::string word = "  " + key + "=" + value;
+    if (line.size() + word.size() > kWidth) {
+      text += "\n" + line;
+      line.clear();
+    }
+    line += word;
+  }
+  return text + "\n" + line;
 }
 
 int fail(const Error& error, int exit_code) {
@@ -216,7 +234,8 @@ int run(const RunOptions& options, const std::vector<std::string>& words) {
   }
   const int exit_code = supervisor.wait();
   if (run.segment_folder.empty()) return exit_code;
-  // Other ranks go on: this rank's launcher must not wait for them. Rank 0 waits a little, for the card.
+  // Other ranks go on: this rank's launcher must not wait for them. Rank 0 waits a little, for the
+  // card.
   if (run.self.rank != 0 && supervisor.others_alive()) return exit_code;
   const Supervisor::RunEnd end = supervisor.wait_for_end();
   if (run.self.rank != 0) return exit_code;
@@ -262,7 +281,9 @@ void add_run(CLI::App& app, const std::vector<std::string>& command, Action& act
       "...` is run with python.\n"
       "Its exit code is passed on (killed by signal N: 128 + N). The card goes to stderr, stdout "
       "is CMD's alone.\n"
-      "STEPSCOPE=0 in the environment runs CMD without recording.");
+      "STEPSCOPE=0 in the environment runs CMD without recording.\n\n"
+      "Settings, by --set KEY=VALUE, STEPSCOPE_KEY, or key = value in ./stepscope.toml:" +
+      settings_help());
   run_app
       ->add_option("--run-dir", options->run_dir,
                    "Folder for the run's files (default: stepscope-runs/NAME)")

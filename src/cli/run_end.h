@@ -16,7 +16,8 @@ struct RunEndView {
 };
 int show_end(const RunEndView& view);
 
-// The first finding of summary.json that is certain and at least this severe: "CODE is critical"; empty: none.
+// The first finding of summary.json that is certain and at least this severe: "CODE is critical";
+// empty: none.
 std::string first_failing(const std::string& summary_json, const std::string& fail_on);
 
 }  // namespace stepscope::cli

@@ -113,7 +113,8 @@ Result<RunFolder> make_explicit(const FolderRequest& request) {
                  "give another folder"};
   if (holds_run(path)) {
     if (request.launcher_id && run_id_in(path) == request.run_id) {
-      // The launcher's restart of the same job, or its other node on a shared disk: a part of its own.
+      // The launcher's restart of the same job, or its other node on a shared disk: a part of its
+      // own.
       const size_t slash = path.rfind('/');
       if (make_named(path.substr(0, std::max<size_t>(slash, 1)), path.substr(slash + 1), out)) {
         out.name = request.name;

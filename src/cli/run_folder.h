@@ -1,8 +1,9 @@
 // The folder a run leaves its files in: its name, and the place where it can be made.
 //
-// Thread safety: reentrant. Invariant: a folder is taken by one process only (mkdir decides), so that ranks which start
-// at the same moment never share one by accident. A run always finds a place: the current folder, else TMPDIR,
-// /tmp, /dev/shm (said in a notice); only wrong use is an error.
+// Thread safety: reentrant. Invariant: a folder is taken by one process only (mkdir decides), so
+// that ranks which start at the same moment never share one by accident. A run always finds a
+// place: the current folder, else TMPDIR, /tmp, /dev/shm (said in a notice); only wrong use is an
+// error.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@
 
 namespace stepscope::cli {
 
-// "train" of `python -u src/train.py --lr 1`, `python -m pkg.train`, `torchrun --nproc-per-node 2 train.py`.
+// "train" of `python -u src/train.py --lr 1`, `python -m pkg.train`, `torchrun --nproc-per-node 2
+// train.py`.
 std::string script_stem(const std::vector<std::string>& command);
 
 // The local time as 20261129-181827.

@@ -36,10 +36,12 @@ Result<RunHistory> read_history(const std::string& run_folder);
 RunRow row_of(const std::string& run_folder);
 std::vector<RunRow> list_runs(const std::string& parent);  // newest first
 
-// The folders that `stepscope-runs` means here: the current folder's; where it has none, the fallback places.
+// The folders that `stepscope-runs` means here: the current folder's; where it has none, the
+// fallback places.
 std::vector<std::string> run_places(const std::string& cwd, const Environment& environment);
 
-// RUN of the command line: a folder, a name or an id below any run place; empty: the newest of run_places().
+// RUN of the command line: a folder, a name or an id below any run place; empty: the newest of
+// run_places().
 Result<std::string> resolve_run(const std::string& run, const std::string& cwd,
                                 const Environment& environment);
 

@@ -22,6 +22,9 @@ namespace {
 
 constexpr size_t kMaxRunInfo = 1 << 20;
 constexpr size_t kMaxMember = 4096;
+constexpr size_t kMemberBytes = 512;
+constexpr std::string_view kSum = "sum=";
+constexpr int kReadTries = 3;
 constexpr int kPauseMs = 5;
 constexpr int64_t kLockGlanceNs = 50'000'000;
 constexpr int64_t kRemoveWaitNs = 1'000'000'000;
@@ -39,6 +42,12 @@ std::string text(const std::map<std::string, std::string>& values, const char* k
 }
 
 void pause() { ::poll(nullptr, 0, kPauseMs); }
+
+uint64_t checksum(std::string_view content) {
+  uint64_t sum = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : content) sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return sum;
+}
 
 // flock that gives up: never waits for a process that is stopped while it holds the lock.
 bool lock_within(int fd, int64_t wait_ns) {
@@ -93,17 +102,23 @@ std::optional<RunInfo> parse_run_info(std::string_view content) {
 }
 
 std::string format_member(const Member& member) {
-  return format_key_values({{"pid", std::to_string(member.pid)},
-                            {"start", std::to_string(member.start)},
-                            {"rank", std::to_string(member.rank)},
-                            {"child_pid", std::to_string(member.child_pid)},
-                            {"child_start", std::to_string(member.child_start)},
-                            {"code", member.code},
-                            {"ended_mono_ns", std::to_string(member.ended_mono_ns)}});
+  std::string content =
+      format_key_values({{"pid", std::to_string(member.pid)},
+                         {"start", std::to_string(member.start)},
+                         {"rank", std::to_string(member.rank)},
+                         {"child_pid", std::to_string(member.child_pid)},
+                         {"child_start", std::to_string(member.child_start)},
+                         {"code", member.code},
+                         {"ended_mono_ns", std::to_string(member.ended_mono_ns)}});
+  return content + std::string(kSum) + std::to_string(checksum(content)) + "\n";
 }
 
 std::optional<Member> parse_member(std::string_view content) {
-  const auto values = parse_key_values(content);
+  const size_t sum_at = content.rfind(kSum);
+  if (sum_at == std::string_view::npos) return std::nullopt;
+  const std::string_view sum = trim(content.substr(sum_at + kSum.size()));
+  if (parse_number<uint64_t>(sum) != checksum(content.substr(0, sum_at))) return std::nullopt;
+  const auto values = parse_key_values(content.substr(0, sum_at));
   Member member;
   member.pid = number<int32_t>(values, "pid");
   member.start = number<int64_t>(values, "start");
@@ -188,16 +203,28 @@ Status write_run_info(const std::string& folder, const RunInfo& info) {
 std::vector<Member> read_members(const std::string& folder) {
   std::vector<Member> members;
   for (const std::string& name : list_folder(folder)) {
-    if (!name.starts_with("member-") || name.find(".tmp-") != std::string::npos) continue;
-    const auto content = read_file(folder + "/" + name, kMaxMember);
-    if (!content) continue;
-    if (const auto member = parse_member(*content)) members.push_back(*member);
+    if (!name.starts_with("member-")) continue;
+    std::optional<Member> member;
+    for (int tries = 0; !member && tries < kReadTries; ++tries) {  // it may be rewritten right now
+      if (tries > 0) pause();
+      const auto content = read_file(folder + "/" + name, kMaxMember);
+      member = content ? parse_member(*content) : std::nullopt;
+    }
+    if (member) members.push_back(*member);
   }
   return members;
 }
 
 Status write_member(const std::string& folder, const Member& member) {
-  return write_file(folder + "/member-" + std::to_string(member.pid), format_member(member), 0600);
+  const std::string path = folder + "/member-" + std::to_string(member.pid);
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  std::string content = format_member(member);
+  content.append(kMemberBytes - std::min(kMemberBytes, content.size()),
+                 '\n');  // over all of an older one
+  if (!fd ||
+      ::pwrite(fd.get(), content.data(), content.size(), 0) != static_cast<ssize_t>(content.size()))
+    return Error{"cannot write " + path + ": " + errno_text(), "free some space in /dev/shm"};
+  return ok();
 }
 
 Fd lock_folder(const std::string& folder, int64_t wait_ns) {

@@ -1,20 +1,25 @@
-// The folder in /dev/shm where the processes of one run on one node meet: supervisors, agent, training processes.
+// The folder in /dev/shm where the processes of one run on one node meet: supervisors, agent,
+// training processes.
 //
 //   /dev/shm/stepscope-<uid>/<key>/       0700
 //     run.txt        what the run is; written by the owner before anybody else looks
-//     member-<pid>   one a supervisor: who it is, its child, and the child's end
+//     member-<pid>   one a supervisor: who it is, its child, and the child's end. Rewritten in
+//                    place, in the page that it has from the start: a full /dev/shm can hold the end
 //     seg-*          the segments (ring::Writer)
 //     boot.log       one line for every interpreter that our sitecustomize ran in
-//     agent.lock     locked by the living agent, or by a command that finishes a dead run; holds "pid start"
+//     agent.lock     locked by the living agent, or by a command that finishes a dead run;
+//                    holds "pid start"
 //     ended          made by the agent when it decided to end: nobody joins any more
 //     api.sock       the agent's API
 //
-// Joining and ending exclude each other by a lock on the folder itself (flock, held for microseconds): a joiner writes
-// run.txt or its member file under it; the agent looks for living members and makes `ended` under it. Locks are the
-// kernel's and die with their process. The first who finds no run.txt under the lock is the owner.
+// Joining and ending exclude each other by a lock on the folder itself (flock, held for
+// microseconds): a joiner writes run.txt or its member file under it; the agent looks for living
+// members and makes `ended` under it. Locks are the kernel's and die with their process. The first
+// who finds no run.txt under the lock is the owner.
 //
-// Thread safety: reentrant. Invariant: files are written by rename, so a reader sees whole ones; every field read here
-// may come from a killed or hostile writer and is checked.
+// Thread safety: reentrant. Invariant: run.txt is written by rename, a member file ends with a
+// checksum: a reader sees whole ones. Every field read here may come from a killed or hostile
+// writer and is checked.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +57,7 @@ struct Member {
   int64_t ended_mono_ns = 0;
 };
 std::string format_member(const Member& member);
-std::optional<Member> parse_member(std::string_view text);
+std::optional<Member> parse_member(std::string_view text);  // empty too when half rewritten
 bool is_alive(const Member& member);                 // not ended, and supervisor or child exists
 std::optional<int> exit_code(const Member& member);  // 128 + N for "signal N"
 // Of the run: the first code that is not 0, in order of rank; absent when a member was lost.
@@ -67,7 +72,8 @@ Status write_run_info(const std::string& folder, const RunInfo& info);
 std::vector<Member> read_members(const std::string& folder);
 Status write_member(const std::string& folder, const Member& member);
 
-// The lock on the folder itself. Empty when it is not there (errno ENOENT) or not to be had in time (EWOULDBLOCK).
+// The lock on the folder itself. Empty when it is not there (errno ENOENT) or not to be had in time
+// (EWOULDBLOCK).
 Fd lock_folder(const std::string& folder, int64_t wait_ns);
 
 // agent.lock; empty when somebody has it.
@@ -82,7 +88,8 @@ Status mark_ended(const std::string& folder);
 void remove_locked_segment_folder(const std::string& folder);  // by who holds the folder's lock
 void remove_segment_folder(const std::string& folder);  // renamed first: nobody joins half a folder
 
-// Joins or founds. `lock` is held on return: write run.txt (owner) and the member file, then let it go.
+// Joins or founds. `lock` is held on return: write run.txt (owner) and the member file, then let it
+// go.
 struct Joined {
   std::string folder;
   bool owner = false;

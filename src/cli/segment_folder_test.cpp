@@ -89,7 +89,10 @@ TEST(Member, RoundTripAndCodes) {
   EXPECT_EQ(exit_code(me("255")), 255);
   for (const char* bad : {"", "256", "-1", "signal", "signal x", "x"})
     EXPECT_FALSE(exit_code(me(bad))) << bad;
-  EXPECT_FALSE(parse_member("rank=1\n"));
+  EXPECT_FALSE(parse_member("pid=1\nrank=1\n"));
+  std::string torn = format_member(member);
+  torn[5] ^= 1;
+  EXPECT_FALSE(parse_member(torn));
 }
 
 TEST(Member, ExitCodeOfTheRunIsTheFirstThatFailed) {

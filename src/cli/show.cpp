@@ -24,7 +24,8 @@ struct ShowOptions {
   bool json = false;
 };
 
-// This run's remains whatever it takes, the others' within a bounded time. An agent that is at it is waited for.
+// This run's remains whatever it takes, the others' within a bounded time. An agent that is at it
+// is waited for.
 void finish_first(const std::string& run_folder) {
   const int64_t begin = monotonic_ns();
   const auto in_time = [&] { return monotonic_ns() < begin + kFinishOthersNs; };

@@ -16,8 +16,9 @@
 namespace stepscope::cli {
 namespace {
 
-// Not among them: SIGKILL and SIGSTOP (nobody gets to pass them on), our own faults, SIGPIPE (ours alone), SIGTTIN and
-// SIGTTOU (by default they stop the group, us included, as they should), SIGURG (nobody's business by default).
+// Not among them: SIGKILL and SIGSTOP (nobody gets to pass them on), our own faults, SIGPIPE (ours
+// alone), SIGTTIN and SIGTTOU (by default they stop the group, us included, as they should), SIGURG
+// (nobody's business by default).
 sigset_t passed_on() {
   sigset_t set;
   sigemptyset(&set);

@@ -1,16 +1,20 @@
-// Signals between the supervisor and its child, so that the child sees what it would see without us: each signal once.
+// Signals between the supervisor and its child, so that the child sees what it would see without
+// us: each signal once.
 //
-// The child stays in the supervisor's process group, session and terminal. So a signal for the group (^C and ^Z at the
-// terminal, kill(-pgid), a scheduler that signals every process of a job) reaches it without our help, while one for
-// the supervisor alone (torchrun, docker, kill PID) must be passed on. What arrives does not say which it was, and
-// passing on in doubt would give the child a second SIGTERM in the middle of its clean shutdown. So a third process
-// stands in the group, the witness: it does nothing but report what signals it got. What both got, the child got.
+// The child stays in the supervisor's process group, session and terminal. So a signal for the
+// group (^C and ^Z at the terminal, kill(-pgid), a scheduler that signals every process of a job)
+// reaches it without our help, while one for the supervisor alone (torchrun, docker, kill PID) must
+// be passed on. What arrives does not say which it was, and passing on in doubt would give the
+// child a second SIGTERM in the middle of its clean shutdown. So a third process stands in the
+// group, the witness: it does nothing but report what signals it got. What both got, the child got.
 //
 //   signal at the supervisor --> pending --witness reports the same--> dropped
 //                                        --kWitnessNs pass, and the witness is at rest--> passed on
 //
-// Thread safety: one thread. Lifetime: the witness dies with the supervisor (PDEATHSIG) or with this object.
-// Invariant: handlers and ignored signals are inherited by the child as they were; only the mask is ours, and undone.
+// Thread safety: one thread. Lifetime: the witness dies with the supervisor (PDEATHSIG) or with
+// this object.
+// Invariant: handlers and ignored signals are inherited by the child as they were; only the mask is
+// ours, and undone.
 #pragma once
 
 #include <signal.h>
@@ -53,7 +57,8 @@ class Forwarding {
   std::vector<Entry> pending_, reports_;
 };
 
-// All signals that can be passed on are blocked and read from a descriptor. SIGCHLD is among them; SIGPIPE is ignored.
+// All signals that can be passed on are blocked and read from a descriptor. SIGCHLD is among them;
+// SIGPIPE is ignored.
 class Signals {
  public:
   static Result<Signals> take_over();

@@ -47,11 +47,15 @@ Started Supervisor::start(const std::vector<std::string>& command,
     self_.code = std::to_string(exec_failure(command[0], started.error_number).exit_code);
     self_.ended_mono_ns = monotonic_ns();
     write_own_member();
+    if (owner_ && others_alive()) launch_agent();  // they joined, and count on it
     return started;
   }
   child_ = started.pid;
-  self_.child_pid = child_;
-  self_.child_start = sampler::process_start(child_).value_or(0);
+  if (self_.pid ==
+      ::getpid()) {  // else /proc is another namespace's, and names the child otherwise
+    self_.child_pid = child_;
+    self_.child_start = sampler::process_start(child_).value_or(0);
+  }
   write_own_member();
   if (owner_ && !folder_.empty()) launch_agent();
   return started;
@@ -141,7 +145,8 @@ void Supervisor::pass_on(const Signal& signal) {
 
 void Supervisor::reap() {
   int status = 0;
-  // Any child: as PID 1 of a container we inherit orphans, and a shell in our place would collect them.
+  // Any child: as PID 1 of a container we inherit orphans, and a shell in our place would collect
+  // them.
   for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
     if (WIFSTOPPED(status)) {
       if (pid == child_) child_stopped(WSTOPSIG(status));
@@ -156,7 +161,8 @@ void Supervisor::reap() {
   }
 }
 
-// ^Z stops the child as part of the group. The shell watches us, so we stop too; fg continues the group.
+// ^Z stops the child as part of the group. The shell watches us, so we stop too; fg continues the
+// group.
 void Supervisor::child_stopped(int signal_number) {
   const bool by_terminal =
       signal_number == SIGTSTP || signal_number == SIGTTIN || signal_number == SIGTTOU;

@@ -1,10 +1,11 @@
-// Waits for the child: passes signals on, mirrors stops, keeps an agent alive, tells the segment folder how it ended.
+// Waits for the child: passes signals on, mirrors stops, keeps an agent alive, tells the segment
+// folder how it ended.
 //
-//   start_child --> [child runs] --exit or signal--> member file has the code --> [agent ends the run] --> exit code
+//   start_child --> [child runs] --its end--> code in the member file --> [agent ends the run]
 //                      | agent died: started again, up to kAgentRestarts times
 //
-// Thread safety: one thread. Lifetime: one run. Invariant: nothing here can end or hold up the child; after the child's
-// end at most kAgentEndNs are waited, and a signal ends even that.
+// Thread safety: one thread. Lifetime: one run. Invariant: nothing here can end or hold up the
+// child; after the child's end at most kAgentEndNs are waited, and a signal ends even that.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ class Supervisor {
   static constexpr int kAgentRestarts = 3;
   static constexpr int64_t kAgentEndNs = 5'000'000'000;
 
-  // segment_folder empty: nothing is recorded. owner: this supervisor started the run and keeps its agent.
+  // segment_folder empty: nothing is recorded. owner: this supervisor started the run and keeps its
+  // agent.
   Supervisor(Signals signals, std::optional<Witness> witness, std::string segment_folder,
              bool owner, Member self);
 

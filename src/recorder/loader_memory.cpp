@@ -89,13 +89,13 @@ void LoaderMemory::absorb(uint32_t validation) {
   }
 }
 
-void LoaderMemory::step_closed() {
+void LoaderMemory::step_closed(bool at_forward) {
   for (size_t i = 0; i < count_; ++i) {
     Loader& l = table_[i];
     l.step_fetches = l.batches = 0;
     l.samples = 0;
     l.samples_unknown = false;
-    if (l.state == LoaderState::kForgotten) l.fetches_since_backward = 0;
+    if (l.state == LoaderState::kForgotten && !at_forward) l.fetches_since_backward = 0;
   }
 }
 

@@ -59,7 +59,8 @@ class LoaderMemory {
   void backward();
   void failed();                     // a forward raised: the iteration was training all the same
   void absorb(uint32_t validation);  // fetches of loaders not known as training were a validation's
-  void step_closed();
+  // at_forward: what was fetched just before may be what this forward works on.
+  void step_closed(bool at_forward);
   bool training_fetch_in_step() const;
   BatchTotals totals() const;  // of the step in progress, of those that feed training
 

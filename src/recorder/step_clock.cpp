@@ -35,7 +35,7 @@ bool StepClock::iter_begin(uint64_t id, bool grad_on, int64_t t_ns) {
     // What was fetched so far was a peek: the first step begins with the next fetch.
     begun_ = fetch_seen_ = failed_ = false;
     loader.fetches_since_backward = loader.fetches_without_backward = 0;
-    loaders_.step_closed();
+    loaders_.step_closed(false);
   }
   return true;
 }
@@ -322,16 +322,16 @@ void StepClock::boundary_at_forward(int64_t t_ns) {
   if (loaders_.training_fetch_in_step()) {
     if (optimizer_since_boundary_ && !failed_) provisional(t_ns);
   } else if (optimizer_done_ || failed_ || (unseen_cycle && unseen_optimizer_)) {
-    close(t_ns);
+    close(t_ns, true);
   } else if (unseen_cycle) {
     provisional(t_ns);
   }
 }
 
-void StepClock::close(int64_t t_ns) {
+void StepClock::close(int64_t t_ns, bool at_forward) {
   merge_provisional();
   push(std::max(t_ns, begin_ns_), tally_, loaders_.totals());
-  reset_step();
+  reset_step(at_forward);
 }
 
 void StepClock::provisional(int64_t t_ns) {
@@ -381,11 +381,11 @@ void StepClock::push(int64_t end_ns, const Tally& tally, const BatchTotals& batc
   if (steps_since_root_ < 2) ++steps_since_root_;
 }
 
-void StepClock::reset_step() {
+void StepClock::reset_step(bool at_forward) {
   tally_ = {.flags = lasting_flags_};
   boundary_count_ = 0;
   optimizer_done_ = failed_ = optimizer_since_boundary_ = backward_since_boundary_ = false;
-  loaders_.step_closed();
+  loaders_.step_closed(at_forward);
 }
 
 void StepClock::clear() {

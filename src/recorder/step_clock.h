@@ -151,12 +151,12 @@ class StepClock {
   }
   void boundary_at_fetch(int64_t t_ns);
   void boundary_at_forward(int64_t t_ns);
-  void close(int64_t t_ns);
+  void close(int64_t t_ns, bool at_forward = false);
   void provisional(int64_t t_ns);
   void give_out_provisional();
   void merge_provisional();
   void push(int64_t end_ns, const Tally& tally, const BatchTotals& batches);
-  void reset_step();
+  void reset_step(bool at_forward = false);
   void raised();
   void drop_optimizers(size_t count);
 

@@ -147,14 +147,17 @@ Status SegmentFile::give_name() {
   return ok();
 }
 
-int64_t own_start_ticks() {
+OwnProcess own_process() {
+  const OwnProcess unknown{getpid(), 0};
   const auto stat = read_file("/proc/self/stat", 4096);
-  if (!stat) return 0;
+  if (!stat) return unknown;
   const size_t name_end = stat->rfind(')');  // the name may hold spaces and parentheses
-  if (name_end == std::string::npos) return 0;
+  if (name_end == std::string::npos) return unknown;
+  const auto pid = parse_number<int32_t>(std::string_view(*stat).substr(0, stat->find(' ')));
   const auto fields = split(std::string_view(*stat).substr(name_end + 1), ' ');
   constexpr size_t kStartField = 22 - 2;  // fields[0] is empty, fields[1] is field 3
-  return fields.size() > kStartField ? parse_number<int64_t>(fields[kStartField]).value_or(0) : 0;
+  if (!pid || fields.size() <= kStartField) return unknown;
+  return {*pid, parse_number<int64_t>(fields[kStartField]).value_or(0)};
 }
 
 uint64_t random_nonce() {

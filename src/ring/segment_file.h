@@ -40,7 +40,13 @@ class SegmentFile {
   size_t bytes_;
 };
 
-int64_t own_start_ticks();  // field 22 of /proc/self/stat; 0 when it cannot be read
+// This process as /proc names it, and so the agent: in a pid namespace under the /proc of its parent, getpid() is
+// another number, and may be that of another process there. getpid() and 0 when /proc/self/stat cannot be read.
+struct OwnProcess {
+  int32_t pid;
+  int64_t start_ticks;  // field 22
+};
+OwnProcess own_process();
 uint64_t random_nonce();
 
 }  // namespace stepscope::ring

@@ -27,8 +27,9 @@ void fill_identity(wire::Identity& id, size_t bytes, uint64_t nonce,
   id.segment_bytes = bytes;
   id.capacity = wire::capacity_for(bytes);
   id.nonce = nonce;
-  id.pid = getpid();
-  id.pid_start_ticks = own_start_ticks();
+  const OwnProcess self = own_process();
+  id.pid = self.pid;
+  id.pid_start_ticks = self.start_ticks;
   id.mono_ns = monotonic_ns();
   id.wall_ns = wall_ns();
   id.role = options.role;
@@ -79,8 +80,8 @@ Result<Writer> Writer::create(const SegmentOptions& options) {
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t bytes = (options.segment_bytes + page - 1) / page * page;
   const uint64_t nonce = random_nonce();
-  auto file = SegmentFile::allocate(options.folder, segment_file_name(getpid(), nonce), bytes,
-                                    options.shm_share);
+  auto file = SegmentFile::allocate(options.folder, segment_file_name(own_process().pid, nonce),
+                                    bytes, options.shm_share);
   if (!file) return file.error();
   auto memory = file->map();
   if (!memory) return memory.error();

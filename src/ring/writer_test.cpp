@@ -57,7 +57,7 @@ TEST(Writer, MakesASegmentThatTheReaderKnows) {
   ASSERT_TRUE(reader) << reader.error().message;
   const IdentityValue id = reader->identity();
   EXPECT_EQ(id.pid, getpid());
-  EXPECT_EQ(id.pid_start_ticks, own_start_ticks());
+  EXPECT_EQ(id.pid_start_ticks, own_process().start_ticks);
   EXPECT_GT(id.pid_start_ticks, 0);
   EXPECT_EQ(folder.names()[0], segment_file_name(id.pid, id.nonce));
   EXPECT_EQ(id.role, wire::Role::kRank);

@@ -1,9 +1,11 @@
-// What the API answers, version 1. It computes nothing: every body comes from the functions that it is given.
+// What the API answers, version 1. It computes nothing: every body comes from the functions that it
+// is given.
 //
 //   GET  /v1/health            JSON: the run, its state, what each rank does now
 //   GET  /v1/summary           JSON: summary.json of this moment
 //   GET  /v1/card[?colour&ascii&width=N]   text
-//   POST /v1/control           {"word": "on"} or {"word": "off"}: recording in every rank; {"word": "write"}: the files now
+//   POST /v1/control           {"word": "on"} or {"word": "off"}: recording in every rank;
+//                              {"word": "write"}: the summary's files now
 // Errors are JSON, {"error": ..., "hint": ...}, with status 400, 404 or 405.
 //
 // Thread safety: pure but for the functions given. Invariant: any request gets a reply.

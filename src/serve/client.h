@@ -1,6 +1,7 @@
 // Asks a run's agent something over its Unix socket.
 //
-// Thread safety: reentrant. Waits at most `wait` in all; an agent that is gone, stopped or slow is an Error.
+// Thread safety: reentrant. Waits at most `wait` in all; an agent that is gone, stopped or slow is
+// an Error.
 #pragma once
 
 #include <chrono>

@@ -1,9 +1,12 @@
-// The agent's one loop: sleeps until a time, a descriptor or a request wakes it, and answers HTTP on a Unix socket
-// meanwhile. Whoever sits at the socket is treated as hostile: other users are refused (the kernel tells who it is),
-// requests are bounded in number, size and time, and nothing they send ends the agent.
+// The agent's one loop: sleeps until a time, a descriptor or a request wakes it, and answers HTTP
+// on a Unix socket meanwhile. Whoever sits at the socket is treated as hostile: other users are
+// refused (the kernel tells who it is), requests are bounded in number, size and time, and nothing
+// they send ends the agent.
 //
-// Thread safety: none; one thread owns it, handlers run inside wait(). Lifetime: the socket file is removed with it.
-// Invariant: no TCP. One request a connection; at most kMaxConnections at a time, the rest wait in the backlog.
+// Thread safety: none; one thread owns it, handlers run inside wait(). Lifetime: the socket file is
+// removed with it.
+// Invariant: no TCP. One request a connection; at most kMaxConnections at a time, the rest wait in
+// the backlog.
 #pragma once
 
 #include <chrono>

@@ -3,7 +3,7 @@
 from statistics import median
 
 import pytest
-from observing import Ran, compare, loop_of, match, observe, script, total_of
+from observing import Ran, compare_steps, loop_of, match, observe, script, total_of
 
 LOOPS = [
     "compiled_first",
@@ -33,17 +33,7 @@ def test_steps_and_phases_of_compiled_steps(ran: Ran, name: str) -> None:
         assert not row["compiled"]
         assert row["compile_ns"] == 0
     phases = ("input",) if name == "whole_step" else ("input", "forward", "backward", "optimizer")
-    compare(
-        {
-            phase: sum(row[f"{phase}_ns"] for row, _ in steady) / len(steady) / 1e6
-            for phase in phases
-        },
-        {
-            phase: sum(step["phases"].get(phase, 0) for _, step in steady) / len(steady) / 1e6
-            for phase in phases
-        },
-        sum(total_of(step) for _, step in steady) / len(steady) / 1e6,
-    )
+    compare_steps([row for row, _ in steady], [step for _, step in steady], phases)
 
 
 @pytest.mark.parametrize("name", LOOPS)

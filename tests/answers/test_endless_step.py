@@ -70,9 +70,7 @@ def test_a_step_that_never_ends(tmp_path: Path, place: str) -> None:
         card = show(run)
         assert card.returncode == 0
         assert card.stdout
-        training = [
-            pid for pid in children(process.pid) if command_of(pid)[0] == sys.executable
-        ]
+        training = [pid for pid in children(process.pid) if command_of(pid)[0] == sys.executable]
         assert len(training) == 1
         os.kill(training[0], signal.SIGKILL)
         process.communicate(timeout=30)

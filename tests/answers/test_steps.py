@@ -3,7 +3,7 @@ its own phases.
 """
 
 import pytest
-from observing import Ran, compare, loop_of, match, steps_run, total_of
+from observing import Ran, compare_steps, loop_of, match, steps_run
 
 # What these spend in the named phases is compared too; in the others only steps are counted.
 LOOPS = {
@@ -77,21 +77,7 @@ def test_phases_are_those_of_the_script(ran: Ran, name: str) -> None:
     if name.endswith("without_loader"):  # there a step ends at forward: the last has the next input
         whole = steps[1:-1]
     rows = match(ran.steps(), [step["anchor"] for step in whole])
-    step_ms = sum(map(total_of, whole)) / len(whole) / 1e6
-    ours, theirs = {}, {}
-    for phase in LOOPS[name]:
-        ours[phase] = (
-            sum(
-                row["user_phases_ns"].get(phase, 0)
-                if f"{phase}_ns" not in row
-                else row[f"{phase}_ns"]
-                for row in rows
-            )
-            / len(rows)
-            / 1e6
-        )
-        theirs[phase] = sum(step["phases"].get(phase, 0) for step in whole) / len(whole) / 1e6
-    compare(ours, theirs, step_ms)
+    compare_steps(rows, whole, LOOPS[name])
 
 
 def test_every_row_adds_up(ran: Ran) -> None:

@@ -6,7 +6,7 @@ import pytest
 from observing import (
     Ran,
     check_phases_add_up,
-    compare,
+    compare_steps,
     execute,
     loop_of,
     match,
@@ -75,15 +75,7 @@ def test_phases_are_those_of_the_script(runs: dict[str, Ran], name: str) -> None
         pairs = [(row, step) for row, step in zip(rows, whole, strict=True) if not row["paused"]]
         assert len(pairs) >= len(whole) - 1
         rows, whole = [row for row, _ in pairs], [step for _, step in pairs]
-    step_ms = sum(map(total_of, whole)) / len(whole) / 1e6
-    compare(
-        {phase: sum(row[f"{phase}_ns"] for row in rows) / len(rows) / 1e6 for phase in NAMED},
-        {
-            phase: sum(step["phases"].get(phase, 0) for step in whole) / len(whole) / 1e6
-            for phase in NAMED
-        },
-        step_ms,
-    )
+    compare_steps(rows, whole, NAMED)
 
 
 def test_step_boundaries_are_the_exits_of_blocks(runs: dict[str, Ran]) -> None:

@@ -117,7 +117,7 @@ def member_of(run: Path) -> dict[str, str]:
     def values() -> dict[str, str]:
         folder = segment_folder(run)
         for member in folder.glob("member-*") if folder else ():
-            fields = dict(line.split("=", 1) for line in member.read_text().splitlines())
+            fields = dict(line.split("=", 1) for line in member.read_text().split())
             if fields["child_pid"] != "0":
                 return fields
         return {}

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.fast
 class Live:
     def __init__(self, folder: Path, cpp_loop: str) -> None:
         self.process = start(folder, "run", cpp_loop, "1000000", "forward=2")
-        read_until(self.process, "step 30")
+        read_until(self.process, "step 200")
         self.run = only_run(folder)
         self.agent = agent_of(self.run)
         segments = segment_folder(self.run)

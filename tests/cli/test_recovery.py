@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import signal
 import sqlite3
 import subprocess
 import time
@@ -90,7 +89,8 @@ def one_kill(folder: Path, cpp_loop: str, part: str, at_s: float, steps: int) ->
     assert summary["stepscope"]["records_dropped"] == 0
     assert segment_folder(run) is None
     if part == "child":
-        assert summary["run"]["exit_code"] == 128 + signal.SIGKILL
+        whole = counted == steps  # it may have ended before the kill
+        assert summary["run"]["exit_code"] in ((0, 137) if whole else (137,))
 
 
 @pytest.mark.fast

@@ -19,11 +19,8 @@ import time
 from pathlib import Path
 
 import pytest
-from observing import ROOT, STEPSCOPE, environment, script
+from observing import STEPSCOPE, environment, script
 
-CPP_LOOP = Path(
-    os.environ.get("STEPSCOPE_CPP_LOOP", ROOT / "build" / "pip" / "examples/cpp_loop/cpp_loop")
-)
 PATIENCE_S = 60.0
 STEPS = 2000  # far more than any round lets happen
 WHO = ("training", "agent", "supervisor", "all", "agent, then training", "supervisor, then all")
@@ -150,10 +147,9 @@ def one_round(folder: Path, command: list[str], who: str, chance: random.Random)
 
 
 @pytest.mark.parametrize("who", WHO)
-def test_cpp_loop(tmp_path: Path, who: str) -> None:
-    assert CPP_LOOP.exists(), f"{CPP_LOOP}: ./dev build makes it"
+def test_cpp_loop(tmp_path: Path, cpp_loop: str, who: str) -> None:
     chance = random.Random(seed())
-    command = [str(CPP_LOOP), str(STEPS), "input=0.5", "forward=1", "backward=1"]
+    command = [cpp_loop, str(STEPS), "input=0.5", "forward=1", "backward=1"]
     for number in range(4):
         one_round(tmp_path / str(number), command, who, chance)
 

@@ -79,18 +79,16 @@ def test_a_phase_name_has_1_to_63_bytes(name: str) -> None:
 
 
 def test_phases_need_no_run(tmp_path: Path) -> None:
-    """Outside any run a phase is only a block; 64 names are taken, the 65th is refused."""
+    """Outside any run a phase is only a block, under however many names."""
     code = (
         "import stepscope\n"
-        "for i in range(64):\n"
+        "for i in range(200):\n"
         "    with stepscope.phase(f'p{i}'): pass\n"
-        "try: stepscope.phase('one more')\n"
-        "except ValueError as error: print('refused', error)\n"
-        "with stepscope.phase('p0'), stepscope.phase('input'): pass\n"
+        "with stepscope.phase('p0'), stepscope.phase('input'): print('in')\n"
     )
     done = python(code, tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("refused")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "in\n", "")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

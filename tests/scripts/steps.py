@@ -70,9 +70,9 @@ def two_epochs(meter: Meter) -> None:
 
 @loop
 def accumulation(meter: Meter) -> None:
-    """10 micro-batches, a step every 4: the last two are a rest, and no step."""
+    """14 micro-batches, a step every 4: the last two are a rest, and no step."""
     train = Trainer(meter)
-    for i, (x, y) in enumerate(meter.batches(loader(10))):
+    for i, (x, y) in enumerate(meter.batches(loader(14))):
         train.gradients(x, y)
         if i % 4 == 3:
             train.update()
@@ -288,9 +288,9 @@ def functional_without_loader(meter: Meter) -> None:
             loss = loss_of(x @ weight, y)
         with meter("backward"):
             loss.backward()
+        meter.stepped()  # a step may end with its optimizer here
         with meter("optimizer"):
             optimizer.step()
-        meter.stepped()
 
 
 @loop
@@ -429,8 +429,8 @@ def breaks_out(meter: Meter) -> None:
 def with_validation(
     meter: Meter, *, evaluate: bool = True, no_grad: bool = True, train_again: bool = True
 ) -> None:
-    train, batches, held_out = Trainer(meter), loader(4), loader(3)
-    for _ in range(3):
+    train, batches, held_out = Trainer(meter), loader(3), loader(3)
+    for _ in range(4):
         if train_again:
             train.model.train()
         for x, y in meter.batches(batches):

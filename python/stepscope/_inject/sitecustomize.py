@@ -30,7 +30,7 @@ def _note(status: str) -> None:
         return
     try:
         if os.fstat(log).st_size < 64 * 1024:
-            os.write(log, line.encode("utf-8", "replace")[-300:])
+            os.write(log, line.encode("utf-8", "replace")[:511].rstrip(b"\n") + b"\n")
     except OSError:
         pass
     finally:
