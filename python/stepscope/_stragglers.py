@@ -43,12 +43,11 @@ def identify_stragglers(
 
 
 def _series(rank: object, times: Any) -> list[float]:
-    if isinstance(times, (str, bytes)):
-        raise ValueError(f"rank {rank}: times must be numbers, not {times!r}")
     if hasattr(times, "tolist"):
         times = times.tolist()
-    values: list[Any] = list(cast(Any, times)) if isinstance(times, Sequence) else [times]
-    try:
-        return [float(value) for value in values]
-    except (TypeError, ValueError):
-        raise ValueError(f"rank {rank}: times must be numbers, not {times!r}") from None
+    several = isinstance(times, Sequence) and not isinstance(times, (str, bytes))
+    values: list[Any] = list(cast(Any, times)) if several else [times]
+    for value in values:
+        if not isinstance(value, (int, float)):
+            raise ValueError(f"rank {rank}: times must be numbers, not {value!r}")
+    return [float(value) for value in values]

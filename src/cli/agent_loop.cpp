@@ -37,6 +37,8 @@ constexpr int64_t kClosedGraceNs =
 constexpr int64_t kLockWaitNs = kSecond;
 constexpr int64_t kReplyAgeNs = kSecond;  // a summary for the API may be this old
 constexpr int kNice = 5;
+// A run of a hundred quick steps is over in seconds: its memory is read at each tick at first.
+constexpr int64_t kDenseMemory = 30 * kSecond;
 constexpr milliseconds kIdleTick{250}, kTick{100}, kBusyTick{20};
 constexpr double kIdleFill = 0.05;
 
@@ -154,6 +156,8 @@ void Agent::tick() {
   if (a_second) {
     last_second_ns_ = now;
     recording_.sample(now);
+  } else if (now - began_ns_ < kDenseMemory) {
+    recording_.sample_memory(now);
   }
   if (a_second || recording_.fullest() >= agent::Segments::kCommitEarly) recording_.commit(now);
   if (alone_ && closed_ns_ == 0 && recording_.first_closed()) closed_ns_ = now;

@@ -96,7 +96,14 @@ void Recording::sample(int64_t now_ns) {
     run_.nodes.emplace_back().node = name;
     node = run_.nodes.end() - 1;
   }
-  auto samples = sampler_.sample(ranks, now_ns, *node);
+  keep(sampler_.sample(ranks, now_ns, *node));
+}
+
+void Recording::sample_memory(int64_t now_ns) {
+  keep(sampler_.sample_memory(segments_.rank_processes(), now_ns));
+}
+
+void Recording::keep(std::map<int32_t, MemorySample> samples) {
   const std::vector<agent::RankNow> doing = segments_.now();
   for (RankHistory& rank : run_.ranks) {
     const auto found = samples.find(rank.rank);

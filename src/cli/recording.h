@@ -9,6 +9,7 @@
 // memory, and the card says so.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -33,7 +34,8 @@ class Recording {
 
   void poll(int64_t now_ns);
   void sample(int64_t now_ns);
-  bool commit(int64_t now_ns);  // false: not stored, said in the notices
+  void sample_memory(int64_t now_ns);  // between two samples: memory of the ranks only
+  bool commit(int64_t now_ns);         // false: not stored, said in the notices
 
   // The end: the last records, exit code, run.db as one file, summary.json and summary.txt. When
   // the run folder takes nothing any more they go to a fallback place, which is returned; an Error
@@ -62,6 +64,7 @@ class Recording {
 
  private:
   void open_store();
+  void keep(std::map<int32_t, MemorySample> samples);
   void refresh(int64_t now_ns, bool live);
   report::Summary summarize(int64_t now_ns, bool live);
   Status write_files(const std::string& folder, const report::Summary& summary) const;

@@ -4,7 +4,7 @@
 //   /dev/shm/stepscope-<uid>/<key>/       0700
 //     run.txt        what the run is; written by the owner before anybody else looks
 //     member-<pid>   one a supervisor: who it is, its child, and the child's end. Rewritten in
-//                    place, in the page that it has from the start: a full /dev/shm can hold the end
+//                    place, in the page that it has from the start: a full /dev/shm has room
 //     seg-*          the segments (ring::Writer)
 //     boot.log       one line for every interpreter that our sitecustomize ran in
 //     agent.lock     locked by the living agent, or by a command that finishes a dead run;

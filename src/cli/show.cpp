@@ -34,8 +34,8 @@ void finish_first(const std::string& run_folder) {
     std::string said;
     const Recovery how = finish_segment_folder(*folder, &said);
     if (!said.empty()) say(said);
-    const bool perhaps_dying = how == Recovery::kLive && !agent_alive(*folder) &&
-                               monotonic_ns() < begin + kDyingNs;
+    const bool perhaps_dying =
+        how == Recovery::kLive && !agent_alive(*folder) && monotonic_ns() < begin + kDyingNs;
     if (how != Recovery::kBusy && !perhaps_dying) break;
     ::poll(nullptr, 0, 20);
   }

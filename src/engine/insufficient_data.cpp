@@ -152,6 +152,8 @@ void insufficient_data(const Context& context, Findings& findings) {
     find_input_gap(context, gaps);
     if (const auto why = why_not_measured(context.run, Phase::kForward))
       gaps.add("forward was not measured: " + *why);
+    if (const auto why = why_not_measured(context.run, Phase::kOptimizer))
+      gaps.add("optimizer was not measured: " + *why);
     find_sync_gap(context, gaps);
     find_short_ranks(context, gaps);
   }

@@ -64,6 +64,13 @@ std::optional<std::string> why_not_measured(const RunHistory& run, Phase phase) 
       if (any_time_in(run, Phase::kForward) || !any_time_in(run, Phase::kBackward))
         return std::nullopt;
       return "no forward was seen before backward";
+    case Phase::kOptimizer:
+      if (any_time_in(run, Phase::kOptimizer) || !any_time_in(run, Phase::kBackward))
+        return std::nullopt;
+      if (std::any_of(run.ranks.begin(), run.ranks.end(),
+                      [](const RankHistory& rank) { return rank.skipped_steps > 0; }))
+        return std::nullopt;
+      return "no optimizer step was seen (compiled into the step, or written by hand)";
     case Phase::kSync:
       if (world_size(run) <= 1) return "not applicable: one rank";
       if (host_time_only(run)) return "device time not measured";

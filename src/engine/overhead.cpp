@@ -10,9 +10,11 @@
 //   while it lasts)
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <utility>
 
 #include "engine/claim.h"
+#include "engine/measured.h"
 #include "engine/words.h"
 
 namespace stepscope::engine {
@@ -93,8 +95,11 @@ std::vector<Component> collect(const Context& context) {
   if (context.host_time_only) return collector.sorted();
   collector.add_rare(OccurrenceKind::kProfiler, "profiler", "the profiler");
   collector.add_column(phase_column({Phase::kCompile}), "compile", "compile", "compiling");
+  // Then what follows backward may be an optimizer's work as well.
+  const bool unseen_optimizer = why_not_measured(context.run, Phase::kOptimizer).has_value();
   for (const Place& place : kPlaces)
-    collector.add_column(part_column(place.part), place.part, "other", place.words);
+    if (!unseen_optimizer || std::string_view(place.part) != "other_after_backward")
+      collector.add_column(part_column(place.part), place.part, "other", place.words);
   for (const std::string& name : context.shares.user_phases())
     collector.add_column(user_column(name), snake_case(name), name, "\"" + name + "\"");
   return collector.sorted();

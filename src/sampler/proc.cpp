@@ -87,6 +87,16 @@ std::optional<ProcStat> parse_stat(std::string_view text) {
   }
 }
 
+std::optional<ProcStat> read_stat(const std::string& root, int32_t pid) {
+  const auto text = read_file(pid_file(root, pid, "stat"), kStatBytes);
+  return text ? parse_stat(*text) : std::nullopt;
+}
+
+bool lives(const std::string& root, int32_t pid) {
+  const auto stat = read_stat(root, pid);
+  return stat && !dead(*stat);
+}
+
 std::optional<std::set<int>> parse_cpu_list(std::string_view text) {
   text = trim(text);
   std::set<int> cpus;

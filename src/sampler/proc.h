@@ -32,6 +32,15 @@ struct ProcStat {
 std::optional<ProcStat> parse_stat(
     std::string_view text);  // of /proc/<pid>/stat; any name, brackets included
 
+inline constexpr size_t kStatBytes = 4096;  // more than any of a process's small files holds
+std::optional<ProcStat> read_stat(const std::string& root, int32_t pid);
+inline bool dead(const ProcStat& stat) {
+  return stat.state == 'Z' || stat.state == 'X' || stat.exiting;
+}
+bool lives(const std::string& root, int32_t pid);
+
+inline constexpr const char* kNoProcess = "no process of the run is visible in /proc";
+
 // "0-3,8": CPU numbers below 8192; absent when the text is not such a list.
 std::optional<std::set<int>> parse_cpu_list(std::string_view text);
 

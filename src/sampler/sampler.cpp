@@ -10,7 +10,6 @@
 #include <memory>
 #include <sstream>
 
-#include "base/clock.h"
 #include "sampler/proc.h"
 
 namespace stepscope::sampler {
@@ -18,27 +17,11 @@ namespace {
 
 constexpr int kFullPassEvery = 10;
 constexpr int kMaxAncestors = 64;  // a loop in a torn pass over /proc must end
-constexpr size_t kStatBytes = 4096;
-constexpr const char* kNoProcess = "no process of the run is visible in /proc";
 constexpr const char* kTooShort = "the run was too short for two readings";
 
 int64_t ticks_per_second() {
   static const int64_t value = std::max<int64_t>(1, sysconf(_SC_CLK_TCK));
   return value;
-}
-
-std::optional<ProcStat> read_stat(const std::string& root, int32_t pid) {
-  const auto text = read_file(pid_file(root, pid, "stat"), kStatBytes);
-  return text ? parse_stat(*text) : std::nullopt;
-}
-
-bool dead(const ProcStat& stat) {
-  return stat.state == 'Z' || stat.state == 'X' || stat.exiting;
-}
-
-bool lives(const std::string& root, int32_t pid) {
-  const auto stat = read_stat(root, pid);
-  return stat && !dead(*stat);
 }
 
 std::vector<int32_t> all_pids(const std::string& root) {
@@ -153,6 +136,21 @@ void Sampler::add_rate(Gauge& gauge, Rate& last, std::optional<int64_t> value, i
   }
 }
 
+std::map<int32_t, MemorySample> Sampler::sample_memory(const std::vector<Process>& ranks,
+                                                       int64_t now_ns) const {
+  std::map<int32_t, MemorySample> out;
+  for (const Process& process : ranks) {
+    if (!process_alive(process.pid, process.start_ticks, root_)) continue;
+    const auto statm = read_statm(root_, process.pid);
+    if (!statm) continue;
+    MemorySample& sample = out[process.rank];
+    sample.mono_ns = now_ns;
+    sample.rss_bytes = statm->rss;
+    sample.anon_bytes = statm->anon;
+  }
+  return out;
+}
+
 std::map<int32_t, MemorySample> Sampler::sample(const std::vector<Process>& ranks, int64_t now_ns,
                                                 NodeHistory& node) {
   const std::vector<Member> members = find_members(ranks);
@@ -193,47 +191,6 @@ std::map<int32_t, MemorySample> Sampler::sample(const std::vector<Process>& rank
   read_disk(members, now_ns, node);
   read_net(now_ns, node);
   return out;
-}
-
-void Sampler::read_pss(const std::vector<Member>& members, int64_t now_ns,
-                       std::map<int32_t, MemorySample>& out, NodeHistory& node) {
-  if (members.empty() && node.job_memory_bytes.count == 0)
-    node.job_memory_bytes.not_measured = kNoProcess;
-  if (!pss_.running) {
-    if (members.empty() || now_ns < next_pss_ns_) return;
-    pss_ = {members, {}, 0, 0, true, false, ""};
-  }
-  const int64_t begin = monotonic_ns();
-  int64_t spent = 0;
-  while (!pss_.todo.empty() && (spent == 0 || spent < pss_budget_ns_)) {
-    const Member member = pss_.todo.back();
-    pss_.todo.pop_back();
-    const auto text = read_file(pid_file(root_, member.pid, "smaps_rollup"), kStatBytes);
-    spent = std::max<int64_t>(1, monotonic_ns() - begin);
-    const auto pss_kb = text ? value_of(*text, "Pss") : std::nullopt;
-    if (!pss_kb) {
-      if (!lives(root_, member.pid)) continue;
-      pss_.failed = true;
-      pss_.reason = text ? pid_file(root_, member.pid, "smaps_rollup") + ": no Pss in it"
-                         : text.error().message;
-      continue;
-    }
-    const int64_t bytes = (*pss_kb - value_of(*text, "Pss_File").value_or(0)) * 1024;
-    pss_.job_bytes += bytes;
-    if (member.worker) pss_.worker_bytes[member.rank] += bytes;
-  }
-  pss_.spent_ns += spent;
-  if (!pss_.todo.empty()) return;
-  pss_.running = false;
-  next_pss_ns_ = now_ns + std::max(kPssIntervalNs, pss_.spent_ns * kPssShare);
-  if (pss_.failed) {
-    if (node.job_memory_bytes.count == 0) node.job_memory_bytes.not_measured = pss_.reason;
-    return;
-  }
-  node.job_memory_bytes.add(static_cast<double>(pss_.job_bytes));
-  for (const auto& [rank, bytes] : pss_.worker_bytes)
-    if (const auto sample = out.find(rank); sample != out.end())
-      sample->second.worker_pss_bytes = bytes;
 }
 
 void Sampler::read_node(int64_t now_ns, NodeHistory& node) {

@@ -7,8 +7,11 @@
 //                      not memory that the process holds
 //   worker_pss         proportional share of the rank's descendants, without file pages. Pages that
 //                      a fork still shares are counted once. smaps_rollup is slow on large
-//                      processes: rounds are at least kPssIntervalNs apart and take at most
-//                      1/kPssShare of the time, kPssBudgetNs a call. Absent between rounds
+//                      processes, so its time is drawn on a credit: kPssCreditNs at the start,
+//                      which early growth needs, and 1/kPssShare of the time after that; rounds are
+//                      kPssIntervalNs apart or more. Absent between rounds
+//   job_memory         of all ranks and workers: PSS in every fourth round; a rank without workers
+//                      shares nothing that counts, its anonymous memory will do
 //   cpu_cores          of the rank and its descendants, those that ended included
 //   node.memory_bytes  of what node.memory_limit_bytes is the limit of: the machine without what is
 //                      available, or the limiting cgroup without its page cache
@@ -46,9 +49,10 @@ bool process_alive(int32_t pid, int64_t start_ticks, const std::string& root = "
 
 class Sampler {
  public:
-  static constexpr int64_t kPssIntervalNs = 2'000'000'000;
-  static constexpr int64_t kPssBudgetNs = 20'000'000;
-  static constexpr int64_t kPssShare = 300;
+  static constexpr int64_t kPssIntervalNs = 1'000'000'000;
+  static constexpr int64_t kPssBudgetNs = 50'000'000;  // no process is begun beyond it in one call
+  static constexpr int64_t kPssCreditNs = 500'000'000;
+  static constexpr int64_t kPssShare = 100;
 
   // "" reads /proc and /sys, else <root>/proc and <root>/sys.
   explicit Sampler(std::string root = "", int64_t pss_budget_ns = kPssBudgetNs);
@@ -59,6 +63,11 @@ class Sampler {
   // `now_ns`: CLOCK_MONOTONIC, given by the caller.
   std::map<int32_t, MemorySample> sample(const std::vector<Process>& ranks, int64_t now_ns,
                                          NodeHistory& node);
+
+  // Memory of the ranks alone (statm), cheap: for the first seconds of a run, when a sample a second
+  // would say too little about growth from step to step.
+  std::map<int32_t, MemorySample> sample_memory(const std::vector<Process>& ranks,
+                                                int64_t now_ns) const;
 
   // min of affinity, cpuset, quota, own cgroup and its ancestors, v1 and v2. pid: whose cgroup.
   // 0: not known.
@@ -87,8 +96,8 @@ class Sampler {
   struct PssRound {
     std::vector<Member> todo;                 // read from the back
     std::map<int32_t, int64_t> worker_bytes;  // by rank
-    int64_t job_bytes = 0, spent_ns = 0;
-    bool running = false, failed = false;
+    int64_t job_bytes = 0;
+    bool running = false, with_ranks = false, failed = false;
     std::string reason;
   };
 
@@ -96,8 +105,10 @@ class Sampler {
   std::optional<double> rate(Rate& last, std::optional<int64_t> value, int64_t now_ns) const;
   void add_rate(Gauge& gauge, Rate& last, std::optional<int64_t> value, int64_t now_ns,
                 double unit) const;
+  bool begin_pss(const std::vector<Member>& members, int64_t now_ns);
   void read_pss(const std::vector<Member>& members, int64_t now_ns,
                 std::map<int32_t, MemorySample>& out, NodeHistory& node);
+  bool spend_on_pss();
   void read_node(int64_t now_ns, NodeHistory& node);
   void read_node_memory(NodeHistory& node) const;
   void read_throttling(NodeHistory& node);
@@ -115,7 +126,9 @@ class Sampler {
   std::map<int32_t, Rate> rank_cpu_;
   Rate node_cpu_, disk_read_, disk_write_, net_rx_, net_tx_;
   PssRound pss_;
+  int rounds_ = 0;
   int64_t next_pss_ns_ = INT64_MIN;
+  int64_t pss_credit_ns_ = kPssCreditNs, credited_ns_ = INT64_MIN;
 };
 
 }  // namespace stepscope::sampler

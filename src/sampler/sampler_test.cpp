@@ -196,7 +196,8 @@ TEST(Sample, RanksAndTheirWorkers) {
             5000 * 1024);                        // 4000 + 1000 kB: grandchild too, file pages not
   EXPECT_EQ(out.at(0).cpu_cores, std::nullopt);  // one reading is no rate
   EXPECT_EQ(out.at(1).worker_pss_bytes, std::nullopt);  // no workers is not 0 bytes of workers
-  EXPECT_DOUBLE_EQ(node.job_memory_bytes.peak, (10000 + 5000 + 10000) * 1024);
+  EXPECT_DOUBLE_EQ(node.job_memory_bytes.peak,
+                   static_cast<double>((10000 + 5000) * 1024 + 3000 * kPage));
   EXPECT_DOUBLE_EQ(node.cores_usable, 1.5);
   EXPECT_EQ(node.memory_limit_bytes, int64_t{4} << 30);
   // of the limiting group: 3 GiB without 1.5 GiB of page cache
@@ -269,17 +270,38 @@ TEST(Sample, PssRoundsAreSpacedAndSplitByBudget) {
   Sampler spaced(root.path());
   NodeHistory node;
   EXPECT_TRUE(spaced.sample(kTwoRanks, kSecond, node).at(0).worker_pss_bytes);
-  EXPECT_FALSE(
-      spaced.sample(kTwoRanks, kSecond + Sampler::kPssIntervalNs - 1, node).at(0).worker_pss_bytes);
-  EXPECT_EQ(node.job_memory_bytes.count, 1);
+  const int64_t early = kSecond + Sampler::kPssIntervalNs - 1;
+  EXPECT_FALSE(spaced.sample(kTwoRanks, early, node).at(0).worker_pss_bytes);
+  EXPECT_TRUE(spaced.sample(kTwoRanks, early + 1, node).at(0).worker_pss_bytes);
+  EXPECT_EQ(node.job_memory_bytes.count, 1);  // the ranks' own share is read more rarely
 
-  Sampler split(root.path(), 0);  // one process a call: 2 ranks, 2 workers, 1 zombie
+  Sampler split(root.path(), 0);  // one process a call: rank 0, two workers, a zombie
   NodeHistory slow;
   int calls = 1;
   while (!split.sample(kTwoRanks, calls * kSecond, slow).at(0).worker_pss_bytes && calls < 10)
     ++calls;
-  EXPECT_EQ(calls, 5);
+  EXPECT_EQ(calls, 4);
   EXPECT_DOUBLE_EQ(slow.job_memory_bytes.peak, node.job_memory_bytes.peak);
+}
+
+TEST(Sample, RanksWithoutWorkersNeedNoPss) {
+  const FakeRoot root("v2");
+  root.remove("proc/200/smaps_rollup");
+  Sampler sampler(root.path());
+  NodeHistory node;
+  (void)sampler.sample({{200, 1001, 1}}, kSecond, node);
+  EXPECT_DOUBLE_EQ(node.job_memory_bytes.peak, static_cast<double>(3000 * kPage));
+}
+
+TEST(SampleMemory, RanksOnlyAndOnlyTheLiving) {
+  const FakeRoot root("v2");
+  root.set_stat(200, 50, 0, 7777);  // another process with that pid
+  const auto out = Sampler(root.path()).sample_memory(kTwoRanks, kSecond);
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(out.at(0).anon_bytes, 3000 * kPage);
+  EXPECT_EQ(out.at(0).mono_ns, kSecond);
+  EXPECT_FALSE(out.at(0).cpu_cores);
+  EXPECT_FALSE(out.at(0).worker_pss_bytes);
 }
 
 TEST(Sample, UnreadablePssIsAbsentWithItsReason) {

@@ -17,6 +17,7 @@ namespace http = boost::beast::http;
 namespace {
 
 constexpr uint64_t kMaxReplyBytes = 64 << 20;
+constexpr int kConnectPauseMs = 5;
 
 bool ready(int fd, short what, int64_t deadline_ns) {
   while (true) {
@@ -43,8 +44,12 @@ Result<std::string> ask(const std::string& socket_path, const Request& request,
     return fail("the path is too long for a socket");
   std::memcpy(address.sun_path, socket_path.c_str(), socket_path.size() + 1);
   const Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd || ::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
-    return fail(errno_text());
+  if (!fd) return fail(errno_text());
+  while (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    if (errno != EAGAIN) return fail(errno_text());  // EAGAIN: others wait in line before us
+    if (monotonic_ns() >= deadline) return fail("no answer in time");
+    ::poll(nullptr, 0, kConnectPauseMs);
+  }
 
   std::string bytes = request.method + " " + request.target + " HTTP/1.1\r\nHost: localhost\r\n" +
                       "Content-Length: " + std::to_string(request.body.size()) + "\r\n\r\n" +

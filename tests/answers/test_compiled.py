@@ -3,7 +3,7 @@
 from statistics import median
 
 import pytest
-from observing import Ran, compare_steps, loop_of, match, observe, script, total_of
+from observing import Ran, compare_steps, loop_of, match, observe, script, together, total_of
 
 LOOPS = [
     "compiled_first",
@@ -11,14 +11,24 @@ LOOPS = [
     "compiled_in_place",
     "each_block",
     "function_that_calls_the_model",
-    "whole_step",
 ]
 COMPILES_AT = {"compiled_in_mid_run": 3}
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    return observe(tmp_path_factory.mktemp("compiled"), script("compiled.py"))
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
+    root = tmp_path_factory.mktemp("compiled")
+    return together(
+        {
+            "loops": lambda: observe(root / "loops", script("compiled.py", *LOOPS)),
+            "whole_step": lambda: observe(root / "whole_step", script("compiled.py", "whole_step")),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def ran(runs: dict[str, Ran]) -> Ran:
+    return runs["loops"]
 
 
 @pytest.mark.parametrize("name", LOOPS)
@@ -32,7 +42,7 @@ def test_steps_and_phases_of_compiled_steps(ran: Ran, name: str) -> None:
         assert row["backward_ns"] > 0
         assert not row["compiled"]
         assert row["compile_ns"] == 0
-    phases = ("input",) if name == "whole_step" else ("input", "forward", "backward", "optimizer")
+    phases = ("input", "forward", "backward", "optimizer")
     compare_steps([row for row, _ in steady], [step for _, step in steady], phases)
 
 
@@ -48,8 +58,25 @@ def test_compiling_is_taken_out_of_forward(ran: Ran, name: str) -> None:
     row, step = rows[at], steps[at]
     assert row["compiled"]
     assert row["compile_ns"] / 1e6 >= ran.measured["compile_ms"]
-    if name in ("compiled_first", "whole_step"):
+    if name == "compiled_first":
         return
     usual = median(other["phases"]["forward"] for other in steps[at + 2 :])
     expected = step["phases"]["forward"] - usual
     assert row["compile_ns"] == pytest.approx(expected, abs=0.1 * total_of(step))
+
+
+def test_a_step_compiled_as_a_whole_is_counted_and_its_optimizer_is_not_guessed(
+    runs: dict[str, Ran],
+) -> None:
+    """No optimizer step can be seen in it: what follows backward is no overhead."""
+    ran = runs["whole_step"].finished()
+    steps, _ = loop_of(ran, "whole_step")
+    rows = match(ran.steps(), [step["anchor"] for step in steps])
+    assert ran.summary["steps"]["count"] == len(steps)
+    compare_steps(rows[2:], steps[2:], ("input",))
+    assert all(row["forward_ns"] > 0 and row["backward_ns"] > 0 for row in rows[2:])
+    assert rows[0]["compiled"]
+    assert rows[0]["compile_ns"] > 0
+    optimizer = ran.summary["phases"]["optimizer"]
+    assert (optimizer["measured"], optimizer["mean_ms"]) == (False, None)
+    assert "OVERHEAD" not in [finding["code"] for finding in ran.summary["findings"]]

@@ -67,7 +67,8 @@ def test_verdict(runs: dict[str, Ran], name: str) -> None:
         assert verdict["phase"] == phase
         assert verdict["confidence"] == "certain"
         share = summary["phases"][phase]["share"]
-        if phase not in ("checkpoint", "validation", "other"):
+        # those, and the starts of workers, are counted by occurrence, over the whole run
+        if phase not in ("checkpoint", "validation", "other") and name != "input_of_workers":
             assert verdict["share"] == pytest.approx(share, abs=0.02)
             cost = verdict["cost_ms_per_step"]
             assert cost == pytest.approx(summary["phases"][phase]["mean_ms"], rel=0.05)

@@ -1,6 +1,7 @@
 """Two ranks, of which one loses time: it is in that rank's phase, and the other's wait is sync."""
 
 import json
+import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,7 +9,17 @@ from statistics import median
 from typing import Any
 
 import pytest
-from observing import Ran, check_phases_add_up, execute, match, observe, script, together, torchrun
+from observing import (
+    STEPSCOPE,
+    Ran,
+    check_phases_add_up,
+    execute,
+    match,
+    observe,
+    script,
+    together,
+    torchrun,
+)
 
 # loop of ranks.py: (rank that loses time, the phase it is in)
 LOOPS = {
@@ -23,6 +34,8 @@ LOOPS = {
     "accumulation_without_sync": (1, "forward"),
     "backward_with_unused_parameters": (1, "backward"),
     "backward_with_static_graph": (1, "backward"),
+    "input_compiled_inside": (1, "input"),
+    "input_compiled_outside": (1, "input"),
     "forward_under_fsdp": (1, "forward"),
     "backward_under_fsdp": (1, "backward"),
     "own_all_reduce": (1, "other"),
@@ -69,8 +82,10 @@ def test_the_wait_is_sync_on_the_other_rank_and_work_on_the_slow_one(two: Ran, n
         for rank in (0, 1)
     }
     assert table[slow][phase] >= 0.95 * lost, table
-    assert table[1 - slow]["sync"] >= 0.85 * lost, table
-    assert table[slow]["sync"] <= 0.3 * lost, table
+    waited = table[1 - slow]["sync"] - table[slow]["sync"]  # both also transfer
+    assert 0.7 * lost <= waited <= 1.3 * lost, table
+    if "fsdp" not in name:  # which transfers in several places of a step
+        assert table[slow]["sync"] <= 0.3 * lost, table
     for name_of_phase, ms in table[1 - slow].items():
         if name_of_phase != "sync":
             assert ms <= 0.3 * lost, (name_of_phase, table)
@@ -162,39 +177,56 @@ def test_under_accelerate(ways: dict[str, Ran]) -> None:
     assert sum(row["optimizer_ns"] > 0 for row in rows) == len(steps)
 
 
-def once_a_rank(folder: Path, ranks: int, env: dict[str, str], *flags: str) -> list[Ran]:
-    """`stepscope run python ranks.py`, at once for each rank, in one folder: as srun starts it."""
-    from observing import STEPSCOPE
-
-    command = [STEPSCOPE, "run", *flags, *script("ranks.py", "--steps", 12, "forward")]
-
-    def one(rank: int) -> Ran:
-        return execute(folder, command, env=env | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
-
-    with ThreadPoolExecutor(ranks) as pool:
-        return list(pool.map(one, range(ranks)))
-
-
-def test_E09_once_a_rank_is_one_run_in_one_folder_with_one_card(tmp_path: Path) -> None:
-    import socket
-
+def once_a_rank(folder: Path, ranks: int, *arguments: object, observed: int) -> list[Ran]:
+    """`stepscope run python ranks.py` at once for each rank, in one folder, as srun starts it; the
+    ranks from `observed` on without stepscope.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     env = {
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
-        "WORLD_SIZE": "4",
-        "LOCAL_WORLD_SIZE": "4",
+        "WORLD_SIZE": str(ranks),
+        "LOCAL_WORLD_SIZE": str(ranks),
     }
-    ran = once_a_rank(tmp_path, 4, env)
-    for each in ran:
-        each.finished()
-    runs = list((tmp_path / "stepscope-runs").iterdir())
+
+    def one(rank: int) -> Ran:
+        command = script("ranks.py", *arguments)
+        if rank < observed:
+            command = [STEPSCOPE, "run", *command]
+        of_rank = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+        return execute(folder, command, env=env | of_rank).finished()
+
+    with ThreadPoolExecutor(ranks) as pool:
+        return list(pool.map(one, range(ranks)))
+
+
+def only_run(folder: Path) -> Path:
+    runs = list((folder / "stepscope-runs").iterdir())
     assert len(runs) == 1
     assert {file.name for file in runs[0].iterdir()} == {"run.db", "summary.json", "summary.txt"}
-    summary = json.loads((runs[0] / "summary.json").read_text())
+    return runs[0]
+
+
+def test_E09_once_a_rank_is_one_run_in_one_folder_with_one_card(tmp_path: Path) -> None:
+    ran = once_a_rank(tmp_path, 4, "--steps", 12, "forward", observed=4)
+    run = only_run(tmp_path)
+    summary = json.loads((run / "summary.json").read_text())
     assert [rank["rank"] for rank in summary["ranks"]] == [0, 1, 2, 3]
     assert [rank["steps"] for rank in summary["ranks"]] == [12] * 4
-    card = (runs[0] / "summary.txt").read_text().strip()
+    card = (run / "summary.txt").read_text().strip()
     assert [card in each.stderr for each in ran] == [True, False, False, False]
+
+
+def test_sync_of_one_rank_alone_is_not_judged(tmp_path: Path) -> None:
+    """The other rank is not observed: its lateness cannot be told from transfer."""
+    once_a_rank(tmp_path, 2, "--steps", 34, "forward", observed=1)
+    summary = json.loads((only_run(tmp_path) / "summary.json").read_text())
+    assert summary["run"]["world_size"] == 2
+    assert [rank["rank"] for rank in summary["ranks"]] == [0]
+    findings = {finding["code"]: finding for finding in summary["findings"]}
+    assert "SYNC_BOUND" not in findings
+    assert "NO_BOTTLENECK" not in findings
+    gaps = findings["INSUFFICIENT_DATA"]["not_measured"]
+    assert any("no agent reports (1)" in gap for gap in gaps), gaps

@@ -114,7 +114,7 @@ def whole_step(meter: Meter) -> None:
         optimizer.step()
         return value
 
-    for x, y in meter.batches(loader(6)):
+    for x, y in meter.batches(loader(44)):
         step(x, y)
         meter.stepped()
 

@@ -141,6 +141,22 @@ def backward_with_static_graph(meter: Meter, rank: int, steps: int) -> None:
     plain(meter, rank, steps, slow=1, backward_ms=LOST, wrap=wrap)
 
 
+@loop
+def input_compiled_inside(meter: Meter, rank: int, steps: int) -> None:
+    def wrap(model: nn.Module) -> nn.Module:
+        return DistributedDataParallel(torch.compile(model, backend="aot_eager"))
+
+    plain(meter, rank, steps, slow=1, input_ms=LOST, wrap=wrap)
+
+
+@loop
+def input_compiled_outside(meter: Meter, rank: int, steps: int) -> None:
+    def wrap(model: nn.Module) -> nn.Module:
+        return torch.compile(DistributedDataParallel(model), backend="aot_eager")
+
+    plain(meter, rank, steps, slow=1, input_ms=LOST, wrap=wrap)
+
+
 class Deep(nn.Module):
     def __init__(self, **options: Any) -> None:
         super().__init__()

@@ -284,7 +284,7 @@ def functional_without_loader(meter: Meter) -> None:
         meter.close()
         optimizer.zero_grad()
         with meter("forward"):
-            sleep(2)
+            sleep(6)
             loss = loss_of(x @ weight, y)
         with meter("backward"):
             loss.backward()
