@@ -56,7 +56,8 @@ int main(int argc, char** argv) {
     std::fputs("usage: bench_ranks RANKS STEPS_PER_S SECONDS\n", stderr);
     return 2;
   }
-  const int ranks = std::atoi(argv[1]), steps_per_s = std::atoi(argv[2]), seconds = std::atoi(argv[3]);
+  const int ranks = std::atoi(argv[1]), steps_per_s = std::atoi(argv[2]),
+            seconds = std::atoi(argv[3]);
   for (int number = 0; number < ranks; ++number)
     if (fork() == 0) _exit(rank(number, ranks, steps_per_s, seconds));
   int worst = 0;

@@ -63,13 +63,16 @@ int measure(const std::string& folder) {
   for (int block = 0; block < kBlocks; ++block) {
     reader->release(reader->head());
     with_room.push_back(block_ns(recorder));
-    while (reader->dropped() == 0 || reader->head() - reader->tail() < stepscope::wire::capacity_for(options.segment_bytes))
+    while (reader->dropped() == 0 ||
+           reader->head() - reader->tail() < stepscope::wire::capacity_for(options.segment_bytes))
       one_step(recorder);
     full.push_back(block_ns(recorder));
   }
   const double room_ns = quick(with_room), full_ns = quick(full);
-  std::printf("{\"step_ns\": %.1f, \"step_full_ring_ns\": %.1f, \"ratio\": %.3f, \"records_dropped\": %llu}\n", room_ns,
-              full_ns, full_ns / room_ns, static_cast<unsigned long long>(reader->dropped()));
+  std::printf(
+      "{\"step_ns\": %.1f, \"step_full_ring_ns\": %.1f, \"ratio\": %.3f, \"records_dropped\": "
+      "%llu}\n",
+      room_ns, full_ns, full_ns / room_ns, static_cast<unsigned long long>(reader->dropped()));
   return 0;
 }
 

@@ -6,12 +6,14 @@ namespace stepscope::bindings {
 namespace {
 
 constexpr int kMaxDepth = 4;
-constexpr Py_ssize_t kMaxItems = 8;  // a batch whose first eight members hold no tensor is not searched further
+constexpr Py_ssize_t kMaxItems =
+    8;  // a batch whose first eight members hold no tensor is not searched further
 
 uint64_t find(PyObject* object, int depth);
 
 uint64_t of_tensor(PyObject* tensor) {
-  if (session().tensor_length != nullptr && Py_IS_TYPE(tensor, reinterpret_cast<PyTypeObject*>(session().tensor_type))) {
+  if (session().tensor_length != nullptr &&
+      Py_IS_TYPE(tensor, reinterpret_cast<PyTypeObject*>(session().tensor_type))) {
     const Py_ssize_t length = session().tensor_length(tensor);
     if (length >= 0) return static_cast<uint64_t>(length);
     PyErr_Clear();
@@ -23,8 +25,10 @@ uint64_t of_tensor(PyObject* tensor) {
   uint64_t size = wire::kUnmeasured;
   if (PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) > 0) {
     const long long first = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, 0));  // symbolic sizes raise
-    if (first >= 0) size = static_cast<uint64_t>(first);
-    else PyErr_Clear();
+    if (first >= 0)
+      size = static_cast<uint64_t>(first);
+    else
+      PyErr_Clear();
   }
   Py_DECREF(shape);
   return size;
@@ -51,7 +55,8 @@ uint64_t in_sequence(PyObject* sequence, int depth) {
 
 uint64_t find(PyObject* object, int depth) {
   if (depth > kMaxDepth) return wire::kUnmeasured;
-  if (PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(session().tensor_type))) return of_tensor(object);
+  if (PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(session().tensor_type)))
+    return of_tensor(object);
   if (PyTuple_Check(object) || PyList_Check(object)) return in_sequence(object, depth);
   if (PyDict_Check(object)) return in_dict(object, depth);
   // Mappings built on UserDict (transformers' BatchEncoding) keep their dict in `data`; a plain dataclass or

@@ -8,8 +8,7 @@ namespace stepscope::bindings {
 namespace {
 
 struct Context {
-  PyObject_HEAD
-  uint32_t segment;  // the segment that `phase` is a number of; 0: none yet
+  PyObject_HEAD uint32_t segment;  // the segment that `phase` is a number of; 0: none yet
   uint8_t phase;
   char name[wire::kNameBytes];  // empty: trace_step
 };
@@ -33,7 +32,8 @@ void say_nested() {
   if (said) return;
   said = true;
   PyObject* module = PyImport_ImportModule("stepscope._session");
-  PyObject* told = module == nullptr ? nullptr : PyObject_CallMethod(module, "nested_step", nullptr);
+  PyObject* told =
+      module == nullptr ? nullptr : PyObject_CallMethod(module, "nested_step", nullptr);
   if (told == nullptr) PyErr_Clear();
   Py_XDECREF(told);
   Py_XDECREF(module);
@@ -59,15 +59,18 @@ PyObject* leave(PyObject* object, PyObject* const* args, Py_ssize_t count) {
   auto* context = reinterpret_cast<Context*>(object);
   const bool raised = count > 0 && args[0] != Py_None;
   if (session().state.load(std::memory_order_relaxed) == State::kAwake) {
-    if (is_step(context)) rec().exit_step(raised);
-    else rec().end(number(context), raised);
+    if (is_step(context))
+      rec().exit_step(raised);
+    else
+      rec().end(number(context), raised);
   }
   Py_RETURN_FALSE;
 }
 
 PyMethodDef g_methods[] = {
     {"__enter__", enter, METH_NOARGS, nullptr},
-    {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(leave)), METH_FASTCALL, nullptr},
+    {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(leave)), METH_FASTCALL,
+     nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyType_Slot g_slots[] = {{Py_tp_methods, g_methods}, {0, nullptr}};
 PyType_Spec g_spec = {"stepscope._native.Context", sizeof(Context), 0,

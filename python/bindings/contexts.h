@@ -9,8 +9,8 @@
 
 namespace stepscope::bindings {
 
-bool init_contexts();      // once
-PyObject* step_context();  // new reference to the one step context
+bool init_contexts();                       // once
+PyObject* step_context();                   // new reference to the one step context
 PyObject* phase_context(const char* name);  // new reference; the name is cut at 63 bytes
 
 }  // namespace stepscope::bindings

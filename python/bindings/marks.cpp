@@ -20,7 +20,8 @@ PyObject* optimizer_end(PyObject*, PyObject* optimizer) {
 }
 
 PyObject* zero_grad(PyObject*, PyObject*) {
-  if (session().state.load(std::memory_order_relaxed) == State::kAwake && !compiling()) rec().zero_grad();
+  if (session().state.load(std::memory_order_relaxed) == State::kAwake && !compiling())
+    rec().zero_grad();
   Py_RETURN_NONE;
 }
 
@@ -37,9 +38,12 @@ PyObject* train_called(PyObject*, PyObject*) {
 // gc.callbacks: (phase, info). A collection never opens the segment.
 PyObject* collected(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (count < 1 || session().state.load(std::memory_order_relaxed) != State::kAwake) Py_RETURN_NONE;
-  const bool starts = PyUnicode_Check(args[0]) && PyUnicode_READ_CHAR(args[0], 2) == 'a';  // "start", "stop"
-  if (starts) rec().begin(static_cast<uint8_t>(Phase::kGc));
-  else rec().end(static_cast<uint8_t>(Phase::kGc));
+  const bool starts =
+      PyUnicode_Check(args[0]) && PyUnicode_READ_CHAR(args[0], 2) == 'a';  // "start", "stop"
+  if (starts)
+    rec().begin(static_cast<uint8_t>(Phase::kGc));
+  else
+    rec().end(static_cast<uint8_t>(Phase::kGc));
   Py_RETURN_NONE;
 }
 
@@ -67,7 +71,8 @@ PyObject* gradient_accumulated(PyObject*, PyObject*) {
   PyObject* queue = session().queue_callback;
   if (queue != nullptr && callback != nullptr && !compiling()) {
     PyObject* queued = PyObject_CallOneArg(queue, callback);
-    if (queued == nullptr) PyErr_Clear();  // not inside a backward: no ready mark, and that is recorded
+    if (queued == nullptr)
+      PyErr_Clear();  // not inside a backward: no ready mark, and that is recorded
     Py_XDECREF(queued);
   }
   Py_RETURN_NONE;
@@ -89,11 +94,12 @@ PyMethodDef mark_functions[] = {
     {"zero_grad", zero_grad, METH_NOARGS, "Optimizer.zero_grad was called."},
     {"eval_called", eval_called, METH_NOARGS, "A root's eval() was called."},
     {"train_called", train_called, METH_NOARGS, "A root's train() was called."},
-    {"collected", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(collected)), METH_FASTCALL,
-     "For gc.callbacks."},
+    {"collected", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(collected)),
+     METH_FASTCALL, "For gc.callbacks."},
     {"compile_begin", compile_begin, METH_O, "For torch._dynamo.callback.on_compile_start."},
     {"compile_end", compile_end, METH_O, "For torch._dynamo.callback.on_compile_end."},
-    {"gradient_accumulated", gradient_accumulated, METH_O, "For Tensor.register_post_accumulate_grad_hook."},
+    {"gradient_accumulated", gradient_accumulated, METH_O,
+     "For Tensor.register_post_accumulate_grad_hook."},
     {"module_freed", module_freed, METH_O, "The module with this id() is gone."},
     {nullptr, nullptr, 0, nullptr}};
 

@@ -23,13 +23,14 @@ PyObject* keep(nb::handle object) { return object.is_none() ? nullptr : object.i
 // Tensor.__len__ is Python and hides the C slot of the class below it, which is what we call.
 lenfunc length_of_base(PyObject* tensor_type) {
   PyTypeObject* base = reinterpret_cast<PyTypeObject*>(tensor_type)->tp_base;
-  return base == nullptr || base->tp_as_mapping == nullptr ? nullptr : base->tp_as_mapping->mp_length;
+  return base == nullptr || base->tp_as_mapping == nullptr ? nullptr
+                                                           : base->tp_as_mapping->mp_length;
 }
 
-void open_segment(const std::string& folder, size_t segment_bytes, double shm_share, int rank, int local_rank,
-                  int world_size, int local_world_size, int node_rank, int attempt, const std::string& run_id,
-                  const std::string& python_version, const std::string& torch_version,
-                  const std::string& executable) {
+void open_segment(const std::string& folder, size_t segment_bytes, double shm_share, int rank,
+                  int local_rank, int world_size, int local_world_size, int node_rank, int attempt,
+                  const std::string& run_id, const std::string& python_version,
+                  const std::string& torch_version, const std::string& executable) {
   recorder::OpenOptions options;
   options.folder = folder;
   options.segment_bytes = segment_bytes;
@@ -55,11 +56,15 @@ void bind_session(nb::module_& m) {
         nb::arg("python_version"), nb::arg("torch_version"), nb::arg("executable"),
         "Make this process's segment. Raises RuntimeError when there is no room.");
   m.def("close_segment", [] { rec().close(); });
-  m.def("switch_off", [] { session().state.store(State::kOff); }, "Record nothing in this process.");
-  m.def("after_fork", [] { session().state.store(State::kAsleep); },
-        "In a forked child: silent until its own first training event.");
-  m.def("is_recording", [] { return session().state.load() == State::kAwake && rec().recording(); });
-  m.def("wake", [] { return awake(); }, "Open the segment now; false when nothing is recorded here.");
+  m.def(
+      "switch_off", [] { session().state.store(State::kOff); }, "Record nothing in this process.");
+  m.def(
+      "after_fork", [] { session().state.store(State::kAsleep); },
+      "In a forked child: silent until its own first training event.");
+  m.def("is_recording",
+        [] { return session().state.load() == State::kAwake && rec().recording(); });
+  m.def(
+      "wake", [] { return awake(); }, "Open the segment now; false when nothing is recorded here.");
   m.def("pause", [] { rec().pause(); });
   m.def("resume", [] { rec().resume(); });
   m.def("step", [] { return rec().step(); });
@@ -67,41 +72,59 @@ void bind_session(nb::module_& m) {
   m.def("set_ranks", [](int rank, int local_rank, int world_size, int local_world_size) {
     rec().set_ranks(rank, local_rank, world_size, local_world_size);
   });
-  m.def("set_callbacks", [](nb::object open, nb::object classify, nb::object install_slots, nb::object rearm,
-                            nb::object watch_zero_grad, nb::object loader_number) {
-    session().open = keep(open);
-    session().classify = keep(classify);
-    session().install_slots = keep(install_slots);
-    session().rearm = keep(rearm);
-    session().watch_zero_grad = keep(watch_zero_grad);
-    set_loader_number_function(loader_number.ptr());
-  }, nb::kw_only(), nb::arg("open"), nb::arg("classify"), nb::arg("install_slots"), nb::arg("rearm"),
-     nb::arg("watch_zero_grad"),
-     nb::arg("loader_number"));
-  m.def("set_torch", [](nb::object is_grad_enabled, nb::object tensor_type, nb::object queue_callback) {
-    session().is_grad_enabled = keep(is_grad_enabled);
-    session().tensor_type = keep(tensor_type);
-    session().tensor_length = length_of_base(tensor_type.ptr());
-    session().queue_callback = keep(queue_callback);
-  }, nb::kw_only(), nb::arg("is_grad_enabled"), nb::arg("tensor_type"), nb::arg("queue_callback").none());
-  m.def("set_reducer_owner", [](nb::object weak) { session().reducer_owner = keep(weak); }, nb::arg("weak").none());
+  m.def(
+      "set_callbacks",
+      [](nb::object open, nb::object classify, nb::object install_slots, nb::object rearm,
+         nb::object watch_zero_grad, nb::object loader_number) {
+        session().open = keep(open);
+        session().classify = keep(classify);
+        session().install_slots = keep(install_slots);
+        session().rearm = keep(rearm);
+        session().watch_zero_grad = keep(watch_zero_grad);
+        set_loader_number_function(loader_number.ptr());
+      },
+      nb::kw_only(), nb::arg("open"), nb::arg("classify"), nb::arg("install_slots"),
+      nb::arg("rearm"), nb::arg("watch_zero_grad"), nb::arg("loader_number"));
+  m.def(
+      "set_torch",
+      [](nb::object is_grad_enabled, nb::object tensor_type, nb::object queue_callback) {
+        session().is_grad_enabled = keep(is_grad_enabled);
+        session().tensor_type = keep(tensor_type);
+        session().tensor_length = length_of_base(tensor_type.ptr());
+        session().queue_callback = keep(queue_callback);
+      },
+      nb::kw_only(), nb::arg("is_grad_enabled"), nb::arg("tensor_type"),
+      nb::arg("queue_callback").none());
+  m.def(
+      "set_reducer_owner", [](nb::object weak) { session().reducer_owner = keep(weak); },
+      nb::arg("weak").none());
 }
 
 void bind_hooks(nb::module_& m) {
   nb::enum_<Hook>(m, "Hook")
-      .value("SPAN", Hook::kSpan).value("ITER", Hook::kIter).value("ITER_INIT", Hook::kIterInit)
-      .value("FETCH", Hook::kFetch).value("BACKWARD", Hook::kBackward).value("FORWARD", Hook::kForward)
-      .value("SYNC", Hook::kSync).value("ISSUE", Hook::kIssue).value("WAIT", Hook::kWait)
-      .value("MAYBE_STEP", Hook::kMaybeStep).value("TO_DEVICE", Hook::kToDevice)
-      .value("PROFILER_OPEN", Hook::kProfilerOpen).value("PROFILER_CLOSE", Hook::kProfilerClose);
-  m.def("timed_call", [](nb::object original, Hook hook, uint8_t argument) {
-    return nb::steal(timed_call(original.ptr(), hook, argument));
-  }, nb::arg("original"), nb::arg("hook"), nb::arg("argument") = 0);
+      .value("SPAN", Hook::kSpan)
+      .value("ITER", Hook::kIter)
+      .value("ITER_INIT", Hook::kIterInit)
+      .value("FETCH", Hook::kFetch)
+      .value("BACKWARD", Hook::kBackward)
+      .value("FORWARD", Hook::kForward)
+      .value("SYNC", Hook::kSync)
+      .value("ISSUE", Hook::kIssue)
+      .value("WAIT", Hook::kWait)
+      .value("MAYBE_STEP", Hook::kMaybeStep)
+      .value("TO_DEVICE", Hook::kToDevice)
+      .value("PROFILER_OPEN", Hook::kProfilerOpen)
+      .value("PROFILER_CLOSE", Hook::kProfilerClose);
+  m.def(
+      "timed_call",
+      [](nb::object original, Hook hook, uint8_t argument) {
+        return nb::steal(timed_call(original.ptr(), hook, argument));
+      },
+      nb::arg("original"), nb::arg("hook"), nb::arg("argument") = 0);
   m.def("install_slot", [](nb::handle type) { install_slot(type.ptr()); });
   m.def("step_context", [] { return nb::steal(step_context()); });
-  m.def("phase_context", [](const std::string& name) {
-    return nb::steal(phase_context(name.c_str()));
-  });
+  m.def("phase_context",
+        [](const std::string& name) { return nb::steal(phase_context(name.c_str())); });
 }
 
 void bind_constants(nb::module_& m) {

@@ -54,7 +54,8 @@ bool in_training_mode(PyObject* module) {
   static PyObject* const training = interned("training");
   // Modules keep it in their dict; nn.Module's __getattr__ makes the way around it a long one.
   PyObject** dict = _PyObject_GetDictPtr(module);
-  PyObject* flag = dict == nullptr || *dict == nullptr ? nullptr : PyDict_GetItemWithError(*dict, training);
+  PyObject* flag =
+      dict == nullptr || *dict == nullptr ? nullptr : PyDict_GetItemWithError(*dict, training);
   if (flag != nullptr) return flag == Py_True;
   PyErr_Clear();
   return is_true(module, training, true);

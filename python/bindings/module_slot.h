@@ -16,9 +16,9 @@ namespace stepscope::bindings {
 
 void install_slot(PyObject* type);  // idempotent; a type with a tp_call of its own is left alone
 bool slots_were_reset();
-uint64_t slot_forwards();           // root forwards with gradients seen so far
-void forget_modules();              // classify anew: called at each epoch's start
-void forget_module(uintptr_t id);   // the module was freed
+uint64_t slot_forwards();          // root forwards with gradients seen so far
+void forget_modules();             // classify anew: called at each epoch's start
+void forget_module(uintptr_t id);  // the module was freed
 void begin_compile();
 void end_compile();
 bool compiling();

@@ -12,15 +12,16 @@ PyObject* call_quietly(PyObject* function, PyObject* argument) {
   if (function == nullptr) return nullptr;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
-  PyObject* result = argument == nullptr ? PyObject_CallNoArgs(function)
-                                         : PyObject_CallOneArg(function, argument);
+  PyObject* result =
+      argument == nullptr ? PyObject_CallNoArgs(function) : PyObject_CallOneArg(function, argument);
   if (result == nullptr) PyErr_Clear();
   PyErr_Restore(type, value, traceback);
   return result;
 }
 
 bool wake() {
-  if (session().open == nullptr) return false;  // no hooks yet: a phase() before the first trace_step
+  if (session().open == nullptr)
+    return false;  // no hooks yet: a phase() before the first trace_step
   State asleep = State::kAsleep;
   if (!session().state.compare_exchange_strong(asleep, State::kOpening)) return false;
   PyObject* opened = call_quietly(session().open);

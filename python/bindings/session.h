@@ -18,22 +18,24 @@ enum class State : int {
   kAsleep,  // no training event yet: the first one opens the segment
   kOpening,
   kAwake,
-  kOff,     // STEPSCOPE=0, a worker, no room, or not Linux: nothing is recorded in this process
+  kOff,  // STEPSCOPE=0, a worker, no room, or not Linux: nothing is recorded in this process
 };
 
 struct Session {
   std::atomic<State> state{State::kAsleep};
-  std::atomic<uint32_t> segment{0};     // how many segments this process and its ancestors opened
-  PyObject* open = nullptr;             // () -> bool: opens the segment; called once, at the first training event
-  PyObject* classify = nullptr;         // (module) -> bool: a root? called once for each outermost module
+  std::atomic<uint32_t> segment{0};  // how many segments this process and its ancestors opened
+  PyObject* open =
+      nullptr;  // () -> bool: opens the segment; called once, at the first training event
+  PyObject* classify = nullptr;  // (module) -> bool: a root? called once for each outermost module
   PyObject* install_slots = nullptr;    // () -> None: walks nn.Module's subclasses
   PyObject* watch_zero_grad = nullptr;  // () -> None: once, in loops without modules and loaders
   PyObject* rearm = nullptr;            // () -> None: chooses another parameter for the ready hook
   PyObject* is_grad_enabled = nullptr;  // torch.is_grad_enabled
   PyObject* tensor_type = nullptr;      // torch.Tensor
-  lenfunc tensor_length = nullptr;      // first dimension of a plain tensor, -1 and an error when it has none
-  PyObject* queue_callback = nullptr;   // Variable._execution_engine.queue_callback
-  PyObject* reducer_owner = nullptr;    // weakref to the DistributedDataParallel in use, or nullptr
+  lenfunc tensor_length =
+      nullptr;  // first dimension of a plain tensor, -1 and an error when it has none
+  PyObject* queue_callback = nullptr;  // Variable._execution_engine.queue_callback
+  PyObject* reducer_owner = nullptr;   // weakref to the DistributedDataParallel in use, or nullptr
 };
 
 // A global with a constant address: hooks find it without a guard or a call.

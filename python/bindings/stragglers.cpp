@@ -17,8 +17,9 @@ namespace nb = nanobind;
 namespace stepscope::bindings {
 namespace {
 
-std::vector<int64_t> identify(const std::map<int64_t, std::vector<double>>& batch_times, double multiplier,
-                              const std::string& method, std::optional<int64_t> window) {
+std::vector<int64_t> identify(const std::map<int64_t, std::vector<double>>& batch_times,
+                              double multiplier, const std::string& method,
+                              std::optional<int64_t> window) {
   engine::StragglerOptions options;
   options.threshold_multiplier = multiplier;
   options.method = method;
@@ -31,8 +32,8 @@ std::vector<int64_t> identify(const std::map<int64_t, std::vector<double>>& batc
 }  // namespace
 
 void bind_stragglers(nb::module_& m) {
-  m.def("identify_stragglers", &identify, nb::arg("batch_times"), nb::arg("threshold_multiplier"), nb::arg("method"),
-        nb::arg("window").none());
+  m.def("identify_stragglers", &identify, nb::arg("batch_times"), nb::arg("threshold_multiplier"),
+        nb::arg("method"), nb::arg("window").none());
 }
 
 }  // namespace stepscope::bindings

@@ -14,8 +14,7 @@ namespace stepscope::bindings {
 namespace {
 
 struct TimedCall {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* original;
   Hook hook;
   uint8_t argument;
@@ -104,7 +103,8 @@ PyObject* on_span(TimedCall* self, const Arguments& a) {
 PyObject* on_iter(TimedCall* self, const Arguments& a) {
   if (!awake() || a.count() < 1) return call(self, a);
   forget_modules();  // a frozen model may have been thawed
-  Py_XDECREF(call_quietly(session().install_slots));  // of classes that came since (FSDP makes some)
+  Py_XDECREF(
+      call_quietly(session().install_slots));  // of classes that came since (FSDP makes some)
   rec().set_fact(wire::kFactDataLoader);
   rec().iter_begin(loader_number(a.values[0]), grad_enabled());
   PyObject* result = call(self, a);
@@ -127,7 +127,8 @@ PyObject* on_fetch(TimedCall* self, const Arguments& a) {
     rec().fetch_end(recorder::FetchEnd::kBatch, batch_size(batch));
   } else {
     const bool exhausted = PyErr_ExceptionMatches(PyExc_StopIteration);
-    rec().fetch_end(exhausted ? recorder::FetchEnd::kExhausted : recorder::FetchEnd::kRaised, wire::kUnmeasured);
+    rec().fetch_end(exhausted ? recorder::FetchEnd::kExhausted : recorder::FetchEnd::kRaised,
+                    wire::kUnmeasured);
   }
   return batch;
 }
@@ -177,7 +178,8 @@ PyObject* on_sync(TimedCall* self, const Arguments& a) {
 PyObject* on_issue(TimedCall* self, const Arguments& a) {
   PyObject* work = call(self, a);
   if (work != nullptr && work != Py_None && a.count() >= 1 && awake())
-    g_group_of[g_next_group++ % g_group_of.size()] = {work, reinterpret_cast<uintptr_t>(a.values[0])};
+    g_group_of[g_next_group++ % g_group_of.size()] = {work,
+                                                      reinterpret_cast<uintptr_t>(a.values[0])};
   return work;
 }
 
@@ -199,7 +201,8 @@ PyObject* on_maybe_step(TimedCall* self, const Arguments& a) {
 
 // A tensor's `is_cpu`; false also for what is no tensor.
 bool on_cpu(PyObject* object) {
-  if (session().tensor_type == nullptr || !PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(session().tensor_type)))
+  if (session().tensor_type == nullptr ||
+      !PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(session().tensor_type)))
     return false;
   static PyObject* const name = interned("is_cpu");
   return is_true(object, name, false);
@@ -209,16 +212,18 @@ bool on_cpu(PyObject* object) {
 PyObject* on_to_device(TimedCall* self, const Arguments& a) {
   const bool copy_into = self->argument != 0;
   if (a.count() < 1 || span_depth > 0 || !awake()) return call(self, a);
-  const bool candidate =
-      copy_into ? a.count() >= 2 && on_cpu(a.values[1]) && !on_cpu(a.values[0]) : on_cpu(a.values[0]);
+  const bool candidate = copy_into ? a.count() >= 2 && on_cpu(a.values[1]) && !on_cpu(a.values[0])
+                                   : on_cpu(a.values[0]);
   if (!candidate) return call(self, a);
   const auto h2d = static_cast<uint8_t>(Phase::kH2d);
   ++span_depth;
   rec().begin(h2d);
   PyObject* result = call(self, a);
   --span_depth;
-  if (result == nullptr || copy_into || !on_cpu(result)) rec().end(h2d, result == nullptr);
-  else rec().cancel(h2d);
+  if (result == nullptr || copy_into || !on_cpu(result))
+    rec().end(h2d, result == nullptr);
+  else
+    rec().cancel(h2d);
   return result;
 }
 
@@ -233,23 +238,37 @@ PyObject* on_profiler(TimedCall* self, const Arguments& a, bool open) {
   return result;
 }
 
-PyObject* timed_vectorcall(PyObject* object, PyObject* const* values, size_t nargsf, PyObject* names) {
+PyObject* timed_vectorcall(PyObject* object, PyObject* const* values, size_t nargsf,
+                           PyObject* names) {
   auto* self = reinterpret_cast<TimedCall*>(object);
   const Arguments a{values, nargsf, names};
   switch (self->hook) {
-    case Hook::kSpan: return on_span(self, a);
-    case Hook::kIter: return on_iter(self, a);
-    case Hook::kIterInit: return on_iter_init(self, a);
-    case Hook::kFetch: return on_fetch(self, a);
-    case Hook::kBackward: return on_backward(self, a);
-    case Hook::kForward: return on_forward(self, a);
-    case Hook::kSync: return on_sync(self, a);
-    case Hook::kIssue: return on_issue(self, a);
-    case Hook::kWait: return on_wait(self, a);
-    case Hook::kMaybeStep: return on_maybe_step(self, a);
-    case Hook::kToDevice: return on_to_device(self, a);
-    case Hook::kProfilerOpen: return on_profiler(self, a, true);
-    case Hook::kProfilerClose: return on_profiler(self, a, false);
+    case Hook::kSpan:
+      return on_span(self, a);
+    case Hook::kIter:
+      return on_iter(self, a);
+    case Hook::kIterInit:
+      return on_iter_init(self, a);
+    case Hook::kFetch:
+      return on_fetch(self, a);
+    case Hook::kBackward:
+      return on_backward(self, a);
+    case Hook::kForward:
+      return on_forward(self, a);
+    case Hook::kSync:
+      return on_sync(self, a);
+    case Hook::kIssue:
+      return on_issue(self, a);
+    case Hook::kWait:
+      return on_wait(self, a);
+    case Hook::kMaybeStep:
+      return on_maybe_step(self, a);
+    case Hook::kToDevice:
+      return on_to_device(self, a);
+    case Hook::kProfilerOpen:
+      return on_profiler(self, a, true);
+    case Hook::kProfilerClose:
+      return on_profiler(self, a, false);
   }
   return call(self, a);
 }
@@ -267,7 +286,9 @@ int timed_setattr(PyObject* self, PyObject* name, PyObject* value) {
   return PyObject_SetAttr(reinterpret_cast<TimedCall*>(self)->original, name, value);
 }
 
-PyObject* timed_repr(PyObject* self) { return PyObject_Repr(reinterpret_cast<TimedCall*>(self)->original); }
+PyObject* timed_repr(PyObject* self) {
+  return PyObject_Repr(reinterpret_cast<TimedCall*>(self)->original);
+}
 
 PyMemberDef g_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(TimedCall, vectorcall), READONLY, nullptr},
@@ -282,8 +303,8 @@ PyType_Slot g_slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)
                          {0, nullptr}};
 
 PyType_Spec g_spec = {"stepscope._native.TimedCall", sizeof(TimedCall), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
-                          Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
+                          Py_TPFLAGS_METHOD_DESCRIPTOR | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                       g_slots};
 
 }  // namespace

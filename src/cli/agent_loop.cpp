@@ -37,8 +37,8 @@ constexpr int64_t kClosedGraceNs =
 constexpr int64_t kLockWaitNs = kSecond;
 constexpr int64_t kReplyAgeNs = kSecond;  // a summary for the API may be this old
 constexpr int kNice = 5;
-// A run of a hundred quick steps is over in seconds: its memory is read at each tick at first.
-constexpr int64_t kDenseMemory = 30 * kSecond;
+// A run of a hundred quick steps is over in seconds: at first its memory is read more often.
+constexpr int64_t kDenseMemoryNs = 30 * kSecond, kMemoryTickNs = kSecond / 5;
 constexpr milliseconds kIdleTick{250}, kTick{100}, kBusyTick{20};
 constexpr double kIdleFill = 0.05;
 
@@ -100,7 +100,7 @@ class Agent {
   serve::Loop loop_;
   std::vector<Member> members_;
   bool members_alive_ = true, write_now_ = false;
-  int64_t began_ns_ = 0, last_second_ns_ = 0, last_life_ns_ = 0;
+  int64_t began_ns_ = 0, last_second_ns_ = 0, last_memory_ns_ = 0, last_life_ns_ = 0;
   int64_t closed_ns_ =
       0;  // when rank 0 was first seen to have closed its segment; -1 once that was answered
   std::string reply_;
@@ -156,7 +156,9 @@ void Agent::tick() {
   if (a_second) {
     last_second_ns_ = now;
     recording_.sample(now);
-  } else if (now - began_ns_ < kDenseMemory) {
+    last_memory_ns_ = now;
+  } else if (now - began_ns_ < kDenseMemoryNs && now - last_memory_ns_ >= kMemoryTickNs) {
+    last_memory_ns_ = now;
     recording_.sample_memory(now);
   }
   if (a_second || recording_.fullest() >= agent::Segments::kCommitEarly) recording_.commit(now);

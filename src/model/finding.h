@@ -12,16 +12,16 @@ enum class Severity : uint8_t { kInfo, kWarning, kCritical };
 enum class Scope : uint8_t { kJob, kNode, kRank, kDevice, kWorker };
 
 struct Evidence {
-  std::string name;   // snake_case
+  std::string name;  // snake_case
   double value = 0;
-  std::string unit;   // "ms", "share", "bytes", "steps", "bytes/step", "" ...
+  std::string unit;  // "ms", "share", "bytes", "steps", "bytes/step", "" ...
 };
 
 struct Advice {
-  std::string text;    // one imperative sentence
+  std::string text;            // one imperative sentence
   std::optional<double> gain;  // predicted share of time saved, 0 to 1
-  std::string check;   // how to see whether it helped
-  std::string not_if;  // when it will not help
+  std::string check;           // how to see whether it helped
+  std::string not_if;          // when it will not help
 };
 
 struct Finding {

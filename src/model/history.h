@@ -23,13 +23,14 @@ struct StepBlock {
   int64_t first_step = 0;
   int64_t last_step = 0;
   int64_t begin_ns = 0;  // of the first step
-  int64_t end_ns = 0;    // of the last one; what begins at or after it is in no block up to this one
+  int64_t end_ns = 0;  // of the last one; what begins at or after it is in no block up to this one
   int64_t count = 0;
   // index kPhaseCount is the step total
   std::array<double, kPhaseCount + 1> mean_ns{};
   std::array<int64_t, kPhaseCount + 1> min_ns{}, median_ns{}, max_ns{};
   std::map<std::string, double> user_mean_ns;
-  std::map<std::string, double> part_mean_ns;  // names of StepParts: loss, epoch_start, other_before_forward, ...
+  std::map<std::string, double>
+      part_mean_ns;  // names of StepParts: loss, epoch_start, other_before_forward, ...
 };
 
 struct OccurrenceStats {
@@ -38,32 +39,33 @@ struct OccurrenceStats {
   std::deque<int64_t> recent_ns;  // newest kMaxOccurrences durations, for the median
 };
 
-struct MemorySample {      // taken once a second by the agent
+struct MemorySample {  // taken once a second by the agent
   int64_t mono_ns = 0;
-  int64_t step = -1;       // the rank's step at that moment; -1 before the first
+  int64_t step = -1;  // the rank's step at that moment; -1 before the first
   std::optional<int64_t> rss_bytes, anon_bytes, worker_pss_bytes, device_allocated_bytes;
   std::optional<double> cpu_cores;  // cores used by the process and its children
 };
 
 struct RankHistory {
-  static constexpr size_t kMaxRaw = 2000, kMaxRollups = 2000, kMaxOccurrences = 256, kMaxMemory = 2000;
+  static constexpr size_t kMaxRaw = 2000, kMaxRollups = 2000, kMaxOccurrences = 256,
+                          kMaxMemory = 2000;
 
   int32_t rank = 0;
   int32_t local_rank = -1, world_size = 1, attempt = 0;
   std::string node;
   int32_t pid = 0;
   std::string executable, python_version, torch_version;
-  uint32_t facts = 0;              // FactBits, model/facts.h
+  uint32_t facts = 0;  // FactBits, model/facts.h
 
-  int64_t steps = 0;               // finished well, warm-up included
-  int64_t warmup_steps = 0;        // how many of these
-  int64_t failed_steps = 0;        // not in steps
+  int64_t steps = 0;         // finished well, warm-up included
+  int64_t warmup_steps = 0;  // how many of these
+  int64_t failed_steps = 0;  // not in steps
   int64_t profiled_steps = 0;
   int64_t incomplete_steps = 0;
-  int64_t first_begin_ns = 0, last_end_ns = 0;   // span of the run seen
+  int64_t first_begin_ns = 0, last_end_ns = 0;  // span of the run seen
   int64_t warmup_total_ns = 0;
-  int64_t steady_samples = 0;      // over steady steps with known samples
-  int64_t steady_samples_ns = 0;   // their time
+  int64_t steady_samples = 0;     // over steady steps with known samples
+  int64_t steady_samples_ns = 0;  // their time
   int64_t steady_fetches = 0, steady_backwards = 0, steady_optimizer_steps = 0, skipped_steps = 0;
   int64_t records_written = 0, records_dropped = 0;
   int64_t cost_ns = 0, cost_calls = 0;  // of all our calls so far, scaled up from the sampled ones
@@ -71,7 +73,7 @@ struct RankHistory {
   std::deque<StepSample> raw;
   std::vector<std::deque<StepBlock>> rollups;  // [0]: 10 steps, [1]: 100, ...
   std::array<OccurrenceStats, kOccurrenceKinds> occurrences;
-  std::deque<MemorySample> memory;             // halved (every second dropped) when full: covers the whole run
+  std::deque<MemorySample> memory;  // halved (every second dropped) when full: covers the whole run
 
   // Steady steps at the end of raw that are in no rollup yet; -1 (also after a load): not counted yet. Not stored.
   int32_t unrolled_steps = -1;
@@ -90,7 +92,11 @@ struct Gauge {
   double sum = 0, peak = 0;
   int64_t count = 0;
   std::string not_measured;  // why, when count is 0
-  void add(double v) { sum += v; peak = count == 0 || v > peak ? v : peak; ++count; }
+  void add(double v) {
+    sum += v;
+    peak = count == 0 || v > peak ? v : peak;
+    ++count;
+  }
   std::optional<double> average() const {
     return count == 0 ? std::nullopt : std::optional(sum / static_cast<double>(count));
   }
@@ -98,10 +104,12 @@ struct Gauge {
 
 struct NodeHistory {
   std::string node;
-  double cores_usable = 0;                 // min of affinity, cpuset, quota, ancestors; 0 unknown
-  std::string cores_limit_reason;          // "affinity", "cgroup quota 1.5 of /a/b", ...
-  std::optional<int64_t> memory_limit_bytes;  // tightest of cgroup and ancestors, else the machine's
-  Gauge cpu_cores, cpu_throttled_share, memory_bytes, job_memory_bytes;  // job: PSS/RSS of ranks and workers
+  double cores_usable = 0;         // min of affinity, cpuset, quota, ancestors; 0 unknown
+  std::string cores_limit_reason;  // "affinity", "cgroup quota 1.5 of /a/b", ...
+  std::optional<int64_t>
+      memory_limit_bytes;  // tightest of cgroup and ancestors, else the machine's
+  Gauge cpu_cores, cpu_throttled_share, memory_bytes,
+      job_memory_bytes;  // job: PSS/RSS of ranks and workers
   Gauge disk_read_bps, disk_write_bps, net_rx_bps, net_tx_bps;
 };
 
@@ -111,13 +119,14 @@ struct RunHistory {
   std::vector<std::string> command;
   int64_t started_wall_ns = 0;
   int64_t duration_ns = 0;
-  std::optional<int> exit_code;            // absent while running, or lost with a killed supervisor
+  std::optional<int> exit_code;  // absent while running, or lost with a killed supervisor
   bool live = false;
   Settings settings;
-  std::vector<RankHistory> ranks;          // by rank
+  std::vector<RankHistory> ranks;  // by rank
   std::vector<NodeHistory> nodes;
-  std::vector<std::string> unobserved;     // sentences: which interpreter was not observed, and why
-  std::vector<std::string> notices;        // what else the card must say (drops, no room, restarted agent, ...)
+  std::vector<std::string> unobserved;  // sentences: which interpreter was not observed, and why
+  std::vector<std::string>
+      notices;  // what else the card must say (drops, no room, restarted agent, ...)
 };
 
 }  // namespace stepscope

@@ -14,12 +14,12 @@ namespace stepscope {
 
 // Where `other` lies, and two parts that views and rules name. All are inside the phase they belong to.
 struct StepParts {
-  int64_t loss_ns = 0;                    // of forward: from the last root's return to backward's entry
-  int64_t epoch_start_ns = 0;             // of input: loader start and the first fetch after it
-  int64_t other_before_forward_ns = 0;    // of other
-  int64_t other_after_backward_ns = 0;    // of other: backward done, optimizer not begun
-  int64_t other_after_optimizer_ns = 0;   // of other
-  int64_t other_between_steps_ns = 0;     // of other: trace_step only, outside the block
+  int64_t loss_ns = 0;         // of forward: from the last root's return to backward's entry
+  int64_t epoch_start_ns = 0;  // of input: loader start and the first fetch after it
+  int64_t other_before_forward_ns = 0;   // of other
+  int64_t other_after_backward_ns = 0;   // of other: backward done, optimizer not begun
+  int64_t other_after_optimizer_ns = 0;  // of other
+  int64_t other_between_steps_ns = 0;    // of other: trace_step only, outside the block
 };
 
 struct StepSample {
@@ -27,7 +27,8 @@ struct StepSample {
   int64_t step = 0;  // from 0, numbered by the rank's own process
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
-  std::array<int64_t, kPhaseCount> phase_ns{};  // exclusive; with user_phase_ns they add up to end - begin
+  std::array<int64_t, kPhaseCount>
+      phase_ns{};  // exclusive; with user_phase_ns they add up to end - begin
   std::vector<std::pair<std::string, int64_t>> user_phase_ns;  // exclusive too, by name
   StepParts parts;
   bool failed = false;
@@ -37,7 +38,7 @@ struct StepSample {
   bool incomplete = false;  // records of it were dropped: counted, not averaged
   bool warmup = false;      // set by the history: not steady
   std::optional<int64_t> samples;
-  int32_t fetches = 0;      // training batches
+  int32_t fetches = 0;  // training batches
   int32_t backwards = 0;
   int32_t optimizer_steps = 0;
   int32_t skipped_steps = 0;

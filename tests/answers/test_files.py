@@ -9,12 +9,16 @@ import pytest
 from observing import PHASES, ROOT, Ran, check_summary, execute, observe, script
 
 
+STEPS = 200  # long enough for two readings of the CPU
+LOOP = f"phases.py --input 6 --forward 6 --validation 10 --steps {STEPS}".split()
+
+
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     folder = tmp_path_factory.mktemp("files")
     return observe(
         folder,
-        script("phases.py", "--input", "6", "--forward", "6", "--validation", "10"),
+        script(*LOOP),
         flags=["--set", "input_warning=0.15", "--json"],
         env={"STEPSCOPE_INPUT_CRITICAL": "0.9", "STEPSCOPE_INPUT_WARNING": "0.5"},
     )
@@ -54,9 +58,7 @@ def test_what_the_issue_lists_is_there(ran: Ran) -> None:
         "nodes",
         "versions",
     } <= set(summary["run"])
-    assert summary["run"]["command"] == script(
-        "phases.py", "--input", "6", "--forward", "6", "--validation", "10"
-    )
+    assert summary["run"]["command"] == script(*LOOP)
     assert {"count", "warmup", "failed", "mean_ms", "median_ms", "p95_ms"} <= set(summary["steps"])
     assert set(PHASES) <= set(summary["phases"])
     assert all(
@@ -113,8 +115,8 @@ def test_load_gives_rows(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
 
     run = stepscope.load(ran.finished().run)
     assert len(run.runs) == len(run.ranks) == 1
-    assert run.ranks[0]["steps"] == len(run.steps) == 60
-    assert [row["step"] for row in run.steps] == list(range(60))
+    assert run.ranks[0]["steps"] == len(run.steps) == STEPS
+    assert [row["step"] for row in run.steps] == list(range(STEPS))
     assert sum(row["warmup"] for row in run.steps) == ran.summary["steps"]["warmup"]
     assert [finding["code"] for finding in run.findings] == [
         f["code"] for f in ran.summary["findings"]

@@ -84,7 +84,7 @@ def test_the_wait_is_sync_on_the_other_rank_and_work_on_the_slow_one(two: Ran, n
     assert table[slow][phase] >= 0.95 * lost, table
     waited = table[1 - slow]["sync"] - table[slow]["sync"]  # both also transfer
     assert 0.7 * lost <= waited <= 1.3 * lost, table
-    if "fsdp" not in name:  # which transfers in several places of a step
+    if "fsdp" not in name and name != "own_all_reduce":  # these transfer many times a step
         assert table[slow]["sync"] <= 0.3 * lost, table
     for name_of_phase, ms in table[1 - slow].items():
         if name_of_phase != "sync":

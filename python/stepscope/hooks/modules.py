@@ -40,11 +40,9 @@ def classify(module: Any) -> bool:
     """Called once for each outermost module that is called: is it a root, that is, has it trainable
     parameters?
     """
-    key = id(module)
-    if key not in _known:
-        _known[key] = weakref.ref(module, lambda _, key=key: _freed(key))
+    _watch(module)
     root = any(parameter.requires_grad for parameter in module.parameters())
-    if root and key not in _roots:
+    if root and id(module) not in _roots:
         _add_root(module)
         _native.set_fact(_native.FACT_ROOT_MODULE)
         device.saw_root(module)
@@ -55,6 +53,7 @@ def classify(module: Any) -> bool:
 def _add_root(module: Any) -> None:
     """The root and what it wraps (DDP's module, compile's _orig_mod): eval() comes on either."""
     while module is not None:
+        _watch(module)
         _roots.add(id(module))
         wrapped = getattr(module, "_orig_mod", None)
         module = wrapped if wrapped is not None else _wrapped_by_data_parallel(module)
@@ -62,6 +61,13 @@ def _add_root(module: Any) -> None:
 
 def _wrapped_by_data_parallel(module: Any) -> Any:
     return module.module if type(module).__name__.endswith("DataParallel") else None
+
+
+def _watch(module: Any) -> None:
+    """Forget its id when it is gone: the next module may get it."""
+    key = id(module)
+    if key not in _known:
+        _known[key] = weakref.ref(module, lambda _, key=key: _freed(key))
 
 
 def _freed(key: int) -> None:
