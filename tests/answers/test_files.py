@@ -8,7 +8,6 @@ import jsonschema
 import pytest
 from observing import PHASES, ROOT, Ran, check_summary, execute, observe, script
 
-
 STEPS = 200  # long enough for two readings of the CPU
 LOOP = f"phases.py --input 6 --forward 6 --validation 10 --steps {STEPS}".split()
 

@@ -69,9 +69,9 @@ def test_verdict(runs: dict[str, Ran], name: str) -> None:
         share = summary["phases"][phase]["share"]
         # those, and the starts of workers, are counted by occurrence, over the whole run
         if phase not in ("checkpoint", "validation", "other") and name != "input_of_workers":
-            assert verdict["share"] == pytest.approx(share, abs=0.02)
+            assert verdict["share"] == pytest.approx(share, abs=0.05)
             cost = verdict["cost_ms_per_step"]
-            assert cost == pytest.approx(summary["phases"][phase]["mean_ms"], rel=0.05)
+            assert cost == pytest.approx(summary["phases"][phase]["mean_ms"], rel=0.1)
     assert verdict in summary["findings"]
 
 

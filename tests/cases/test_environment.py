@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from observing import STEPSCOPE, Ran, environment, execute, observe, script
+from observing import ROOT, STEPSCOPE, Ran, environment, execute, observe, script
 
 
 def can_mount() -> bool:
@@ -91,9 +91,13 @@ def test_E07_disk_full_recording_stops_and_training_goes_on(tmp_path: Path) -> N
 
 @mounts
 def test_E04_no_passwd_entry_no_home_read_only_folder_full_tmp(tmp_path: Path) -> None:
-    before = """
-mount -t tmpfs none /mnt && mkdir /mnt/here && mount -o remount,ro /mnt
-mount -t tmpfs -o size=16k none /tmp && dd if=/dev/zero of=/tmp/full bs=1k 2>/dev/null
+    # The checkout itself may lie below /tmp.
+    before = f"""
+mount -t tmpfs none /mnt && mkdir /mnt/here /mnt/checkout && mount --bind {ROOT} /mnt/checkout
+mount -o remount,ro /mnt
+mount -t tmpfs -o size=16k none /tmp
+[ -d {ROOT} ] || {{ mkdir -p {ROOT} && mount --bind /mnt/checkout {ROOT}; }}
+dd if=/dev/zero of=/tmp/full bs=1k 2>/dev/null
 cd /mnt/here
 """
     as_nobody_known = [

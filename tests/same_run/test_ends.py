@@ -37,6 +37,7 @@ SPEAK = [
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
     root = tmp_path_factory.mktemp("ends")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
     calls = {
         f"bare {way}": lambda way=way: execute(root / "bare" / way, script("ends.py", way))
         for way in ("ok", "handled", *SPEAK)
@@ -45,7 +46,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
     return together(calls, at_once=3)
 
 
-@pytest.mark.fast
 @pytest.mark.parametrize("way", WAYS)
 def test_M10_exit_code_is_the_childs(runs: dict[str, Ran], way: str) -> None:
     if f"bare {way}" in runs:

@@ -54,6 +54,7 @@ def main() -> None:
     optimizer.slow_ms = lost.optimizer
     saved = {"model": model.state_dict(), "slow": SlowToPickle(lost.checkpoint)}
     gc.freeze()  # what torch made is not looked at again: a collection costs next to nothing
+    heap = [[i] for i in range(150_000 if lost.gc else 0)]  # what a collection looks at
     meter = Meter()
     done = 0
     for _ in range(lost.epochs):
@@ -86,6 +87,7 @@ def main() -> None:
                         loss_of(model(x), y)
                         sleep(lost.validation / 4)
     meter.close()
+    assert len(heap) in (0, 150_000)
     common.write_measured(steps=meter.steps)
 
 
