@@ -3,9 +3,10 @@ its own phases.
 """
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
-from observing import Ran, compare_steps, loop_of, match, steps_run
+from observing import Ran, compare_steps, loop_of, match, observe, script, steps_run
 
 # What these spend in the named phases is compared too; in the others only steps are counted.
 LOOPS = {
@@ -40,6 +41,7 @@ LOOPS = {
     "workers_spawn": ("input", "forward", "backward", "optimizer"),
     "grad_scaler_skips": ("input", "forward", "backward"),
     "caught_exceptions": ("input", "forward", "backward", "optimizer"),
+    "teacher": ("input", "forward", "backward", "optimizer", "validation"),
     "breaks_out": ("input", "forward", "backward", "optimizer"),
     "validation": ("input", "forward", "backward", "optimizer", "validation"),
     "validation_without_eval": ("input", "forward", "backward", "optimizer", "validation"),
@@ -83,6 +85,14 @@ def test_phases_are_those_of_the_script(ran: Ran, name: str) -> None:
         ]
     rows = match(ran.steps(), [step["anchor"] for step in whole])
     compare_steps(rows, whole, LOOPS[name])
+
+
+def test_a_loop_in_a_thread_is_followed(tmp_path: Path) -> None:
+    ran = observe(tmp_path, script("steps.py", "in_a_thread")).finished()
+    steps, _ = loop_of(ran, "in_a_thread")
+    assert ran.summary["steps"]["count"] == len(steps)
+    rows = match(ran.steps(), [step["anchor"] for step in steps])
+    compare_steps(rows[1:], steps[1:], ("input", "forward", "backward", "optimizer"))
 
 
 def test_every_row_adds_up(ran: Ran) -> None:

@@ -18,6 +18,7 @@ from cli.commands import (
     start,
     stepscope,
     summary_in,
+    wait_for,
 )
 
 pytestmark = pytest.mark.fast
@@ -172,8 +173,7 @@ def test_a_live_run_is_shown_and_left_alone(tmp_path: Path, cpp_loop: str) -> No
     assert shown.code == 0, shown.stderr
     assert shown.json()["run"]["state"] == "live"
     assert shown.json()["run"]["exit_code"] is None
-    card = stepscope(tmp_path, "show")
-    assert "forward" in card.stdout
+    wait_for(lambda: "forward" in stepscope(tmp_path, "show").stdout, "steady steps in the card")
     rows = stepscope(tmp_path, "runs", "--json").json()["runs"]
     assert [row["state"] for row in rows if row["name"] == "living"] == ["live"]
     kept = stepscope(tmp_path, "clean", "living", "--yes")

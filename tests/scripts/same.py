@@ -16,6 +16,7 @@ import random
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -117,6 +118,13 @@ def interpreter() -> Any:
 
 @fact
 def process() -> Any:
+    for thread in threading.enumerate():  # of the loaders' queues: some are still about to end
+        if thread.name == "QueueFeederThread":
+            thread.join()
+    for _ in range(200):  # a joined thread's task goes a moment later
+        if len(os.listdir("/proc/self/task")) == len(threading.enumerate()):
+            break
+        time.sleep(0.01)
     maps = [
         os.readlink(f"/proc/self/fd/{fd}")
         for fd in sorted(os.listdir("/proc/self/fd"))

@@ -6,7 +6,9 @@ spent in each phase, and for every step that ought to have failed an instant ins
 
 from __future__ import annotations
 
+import copy
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -416,6 +418,34 @@ def grad_scaler_skips(meter: Meter) -> None:
 
 
 @loop
+def teacher(meter: Meter) -> None:
+    """An average of the model, itself trainable, is asked without gradients in each step."""
+    train = Trainer(meter)
+    average = copy.deepcopy(train.model)
+    for x, _ in meter.batches(loader(6)):
+        with meter("forward"), torch.no_grad():
+            wanted = average(x).argmax(-1)
+        train(x, wanted)
+        with torch.no_grad():
+            for mine, its in zip(average.parameters(), train.model.parameters(), strict=True):
+                mine.lerp_(its, 0.01)
+
+
+@loop
+def in_a_thread(meter: Meter) -> None:
+    """The loop runs in a thread of the user's; for a process of its own."""
+
+    def run() -> None:
+        train = Trainer(meter)
+        for x, y in meter.batches(loader(6)):
+            train(x, y)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+
+
+@loop
 def breaks_out(meter: Meter) -> None:
     """Leaves the loader in the middle of each epoch."""
     train, batches = Trainer(meter), loader(6)
@@ -508,7 +538,8 @@ def after_all_that_say_more(name: str) -> tuple[bool, bool]:
 
 
 def main() -> None:
-    names = sys.argv[1:] or sorted(LOOPS, key=after_all_that_say_more)
+    all_others = [name for name in LOOPS if name != "in_a_thread"]
+    names = sys.argv[1:] or sorted(all_others, key=after_all_that_say_more)
     found = {}
     for name in names:
         torch.manual_seed(0)
