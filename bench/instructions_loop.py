@@ -47,7 +47,7 @@ def hook(folder: str) -> None:
     from stepscope import _native
 
     def open_segment() -> bool:
-        # Room for every record: a full ring would make the way of a write shorter than it is.
+        # Room for every event: a full ring would make the way of a write shorter than it is.
         _native.open_segment(
             folder=folder,
             segment_bytes=4 << 20,
@@ -90,10 +90,10 @@ def hook(folder: str) -> None:
     _native.install_slot(Module)
 
 
-def before_step(optimizer: object) -> None: ...
+def before_step(optimizer: object, args: object, kwargs: object) -> None: ...
 
 
-def after_step(optimizer: object) -> None: ...
+def after_step(optimizer: object, args: object, kwargs: object) -> None: ...
 
 
 def zeroed() -> None: ...
@@ -110,8 +110,8 @@ def main() -> None:
             zeroed()
             model(x)
             run_backward(x)
-            before_step(optimizer)
-            after_step(optimizer)
+            before_step(optimizer, (), {})
+            after_step(optimizer, (), {})
         for name in os.listdir(folder):
             os.unlink(os.path.join(folder, name))
 

@@ -13,7 +13,6 @@
 namespace {
 
 using stepscope::monotonic_ns;
-using stepscope::recorder::FetchEnd;
 using stepscope::recorder::Recorder;
 
 void sleep_until(int64_t ns) {
@@ -34,7 +33,7 @@ int rank(int number, int ranks, int steps_per_s, int seconds) {
   int64_t next_ns = monotonic_ns();
   for (int step = 0; step < steps_per_s * seconds; ++step) {
     recorder.fetch_begin(1, true);
-    recorder.fetch_end(FetchEnd::kBatch, 32);
+    recorder.fetch_end(32);
     recorder.zero_grad();
     recorder.forward_begin(true, true);
     sleep_until(next_ns += period_ns);

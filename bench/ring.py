@@ -22,7 +22,7 @@ def main() -> None:
     seen = json.loads(output)
     print(
         f"a step's records: {seen['step_ns']} ns, {seen['step_full_ring_ns']} ns when it is full "
-        f"(ratio {seen['ratio']}); {seen['records_dropped']} records dropped and counted"
+        f"(ratio {seen['ratio']}); {seen['events_dropped']} events dropped and counted"
     )
 
 

@@ -1,21 +1,25 @@
 #!/bin/sh
-# Ring and recorder under ThreadSanitizer, then AddressSanitizer with UndefinedBehaviorSanitizer.
+# Ring and recorder under ThreadSanitizer, then they and the agent, which gives hostile bytes a meaning, under
+# AddressSanitizer with UndefinedBehaviorSanitizer.
 # Not under ThreadSanitizer: tests that fork and then start threads, which it does not support, and the one in which
 # threads and the reader order themselves through pread and pwrite, which it does not see; the same protocol over memory
-# (ThreadsAgainstAReaderOfTheSameMemory) is its test there.
+# (ThreadAgainstAReaderOfTheSameMemory) is its test there.
 set -eu
 cd "$(dirname "$0")/.."
 
-build() {  # FOLDER SANITIZERS
+build() {  # FOLDER SANITIZERS TEST...
   cmake -S . -B "build/$1" -G Ninja -DSTEPSCOPE_TESTS=ON -DSTEPSCOPE_PYTHON=OFF -DSTEPSCOPE_SANITIZE="$2" \
     -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1" >/dev/null
-  ninja -C "build/$1" -j2 ring_test recorder_test >"build/$1/build.log" 2>&1 || { cat "build/$1/build.log"; exit 1; }
+  folder=build/$1
+  shift 2
+  ninja -C "$folder" -j2 "$@" >"$folder/build.log" 2>&1 || { cat "$folder/build.log"; exit 1; }
 }
 
-build tsan thread
-build asan address,undefined
+build tsan thread ring_test recorder_test
+build asan address,undefined ring_test recorder_test agent_test
 export TSAN_OPTIONS=halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1
-build/tsan/ring_test --gtest_brief=1 --gtest_filter=-Writer.ThreadsAgainstTheRealReader
+build/tsan/ring_test --gtest_brief=1 --gtest_filter=-Writer.ThreadAgainstTheRealReader
 build/tsan/recorder_test --gtest_brief=1 --gtest_filter=-KillNine.*:RecorderFork.*
 build/asan/ring_test --gtest_brief=1
 build/asan/recorder_test --gtest_brief=1
+build/asan/agent_test --gtest_brief=1

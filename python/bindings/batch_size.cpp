@@ -1,5 +1,6 @@
 #include "batch_size.h"
 
+#include "base/hot.h"
 #include "session.h"
 
 namespace stepscope::bindings {
@@ -11,10 +12,9 @@ constexpr Py_ssize_t kMaxItems =
 
 uint64_t find(PyObject* object, int depth);
 
-uint64_t of_tensor(PyObject* tensor) {
-  if (session().tensor_length != nullptr &&
-      Py_IS_TYPE(tensor, reinterpret_cast<PyTypeObject*>(session().tensor_type))) {
-    const Py_ssize_t length = session().tensor_length(tensor);
+STEPSCOPE_HOT_CODE uint64_t of_tensor(PyObject* tensor) {
+  if (hot().tensor_length != nullptr && Py_IS_TYPE(tensor, hot().tensor_type)) {
+    const Py_ssize_t length = hot().tensor_length(tensor);
     if (length >= 0) return static_cast<uint64_t>(length);
     PyErr_Clear();
     return wire::kUnmeasured;
@@ -55,8 +55,7 @@ uint64_t in_sequence(PyObject* sequence, int depth) {
 
 uint64_t find(PyObject* object, int depth) {
   if (depth > kMaxDepth) return wire::kUnmeasured;
-  if (PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(session().tensor_type)))
-    return of_tensor(object);
+  if (PyObject_TypeCheck(object, hot().tensor_type)) return of_tensor(object);
   if (PyTuple_Check(object) || PyList_Check(object)) return in_sequence(object, depth);
   if (PyDict_Check(object)) return in_dict(object, depth);
   // Mappings built on UserDict (transformers' BatchEncoding) keep their dict in `data`; a plain dataclass or
@@ -68,8 +67,12 @@ uint64_t find(PyObject* object, int depth) {
 
 }  // namespace
 
-uint64_t batch_size(PyObject* batch) {
-  if (session().tensor_type == nullptr) return wire::kUnmeasured;
+// A list of plain tensors, or one, is found without a call.
+STEPSCOPE_HOT_CODE uint64_t batch_size(PyObject* batch) {
+  if (hot().tensor_type == nullptr) return wire::kUnmeasured;
+  PyObject* first = batch;
+  if (PyList_CheckExact(batch) && PyList_GET_SIZE(batch) > 0) first = PyList_GET_ITEM(batch, 0);
+  if (Py_IS_TYPE(first, hot().tensor_type)) return of_tensor(first);
   return find(batch, 0);
 }
 

@@ -14,6 +14,7 @@ struct Context {
 };
 
 PyTypeObject* g_type = nullptr;
+int g_steps_open = 0;  // trace_step blocks entered and not left; the GIL guards it
 
 bool is_step(const Context* context) { return context->name[0] == '\0'; }
 
@@ -44,9 +45,9 @@ PyObject* enter(PyObject* object, PyObject*) {
   if (awake()) {
     if (is_step(context)) {
       rec().enter_step();
-      if (rec().nested_step_seen()) [[unlikely]]
+      keep_slots();
+      if (g_steps_open++ > 0) [[unlikely]]
         say_nested();
-      step_maintenance();
     } else {
       rec().begin(number(context));
     }
@@ -58,7 +59,8 @@ PyObject* enter(PyObject* object, PyObject*) {
 PyObject* leave(PyObject* object, PyObject* const* args, Py_ssize_t count) {
   auto* context = reinterpret_cast<Context*>(object);
   const bool raised = count > 0 && args[0] != Py_None;
-  if (session().state.load(std::memory_order_relaxed) == State::kAwake) {
+  if (is_step(context) && g_steps_open > 0) --g_steps_open;
+  if (hot().state.load(std::memory_order_relaxed) == State::kAwake) {
     if (is_step(context))
       rec().exit_step(raised);
     else

@@ -1,43 +1,48 @@
 #include "marks.h"
 
+#include "base/hot.h"
 #include "module_slot.h"
 #include "session.h"
 
 namespace stepscope::bindings {
 namespace {
 
-uint64_t g_optimizer_steps = 0;
+STEPSCOPE_HOT_DATA constinit uint64_t g_optimizer_steps = 0;
 
-PyObject* optimizer_begin(PyObject*, PyObject* optimizer) {
+// (optimizer, args, kwargs), as torch calls its global step hooks.
+STEPSCOPE_HOT_CODE PyObject* optimizer_begin(PyObject*, PyObject* const* args, Py_ssize_t count) {
   ++g_optimizer_steps;
-  if (!compiling() && awake()) rec().optimizer_begin(reinterpret_cast<uintptr_t>(optimizer));
+  if (count > 0 && !compiling() && awake())
+    rec().optimizer_begin(reinterpret_cast<uintptr_t>(args[0]));
   Py_RETURN_NONE;
 }
 
-PyObject* optimizer_end(PyObject*, PyObject* optimizer) {
-  if (!compiling() && awake()) rec().optimizer_end(reinterpret_cast<uintptr_t>(optimizer));
+STEPSCOPE_HOT_CODE PyObject* optimizer_end(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (count > 0 && !compiling() && awake())
+    rec().optimizer_end(reinterpret_cast<uintptr_t>(args[0]));
   Py_RETURN_NONE;
 }
 
 PyObject* zero_grad(PyObject*, PyObject*) {
-  if (session().state.load(std::memory_order_relaxed) == State::kAwake && !compiling())
+  if (hot().state.load(std::memory_order_relaxed) == State::kAwake && !compiling())
     rec().zero_grad();
   Py_RETURN_NONE;
 }
 
 PyObject* eval_called(PyObject*, PyObject*) {
-  if (session().state.load(std::memory_order_relaxed) == State::kAwake) rec().eval_called();
+  hot().mode_unsure = true;
+  if (hot().state.load(std::memory_order_relaxed) == State::kAwake) rec().eval_called();
   Py_RETURN_NONE;
 }
 
 PyObject* train_called(PyObject*, PyObject*) {
-  if (session().state.load(std::memory_order_relaxed) == State::kAwake) rec().train_called();
+  if (hot().state.load(std::memory_order_relaxed) == State::kAwake) rec().train_called();
   Py_RETURN_NONE;
 }
 
 // gc.callbacks: (phase, info). A collection never opens the segment.
 PyObject* collected(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  if (count < 1 || session().state.load(std::memory_order_relaxed) != State::kAwake) Py_RETURN_NONE;
+  if (count < 1 || hot().state.load(std::memory_order_relaxed) != State::kAwake) Py_RETURN_NONE;
   const bool starts =
       PyUnicode_Check(args[0]) && PyUnicode_READ_CHAR(args[0], 2) == 'a';  // "start", "stop"
   if (starts)
@@ -59,7 +64,7 @@ PyObject* compile_end(PyObject*, PyObject*) {
 
 // Engine callback: all local work of this backward is done, DDP's waiting not begun.
 PyObject* local_work_done(PyObject*, PyObject*) {
-  if (session().state.load(std::memory_order_relaxed) == State::kAwake) rec().ready();
+  if (hot().state.load(std::memory_order_relaxed) == State::kAwake) rec().ready();
   Py_RETURN_NONE;
 }
 
@@ -84,18 +89,21 @@ PyObject* module_freed(PyObject*, PyObject* id) {
   Py_RETURN_NONE;
 }
 
+PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
 }  // namespace
 
 uint64_t optimizer_steps_begun() { return g_optimizer_steps; }
 
 PyMethodDef mark_functions[] = {
-    {"optimizer_begin", optimizer_begin, METH_O, "The global pre-hook's mark."},
-    {"optimizer_end", optimizer_end, METH_O, "The global post-hook's mark."},
+    {"optimizer_begin", fast(optimizer_begin), METH_FASTCALL, "The global pre-hook."},
+    {"optimizer_end", fast(optimizer_end), METH_FASTCALL, "The global post-hook."},
     {"zero_grad", zero_grad, METH_NOARGS, "Optimizer.zero_grad was called."},
     {"eval_called", eval_called, METH_NOARGS, "A root's eval() was called."},
     {"train_called", train_called, METH_NOARGS, "A root's train() was called."},
-    {"collected", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(collected)),
-     METH_FASTCALL, "For gc.callbacks."},
+    {"collected", fast(collected), METH_FASTCALL, "For gc.callbacks."},
     {"compile_begin", compile_begin, METH_O, "For torch._dynamo.callback.on_compile_start."},
     {"compile_end", compile_end, METH_O, "For torch._dynamo.callback.on_compile_end."},
     {"gradient_accumulated", gradient_accumulated, METH_O,

@@ -56,18 +56,15 @@ void bind_session(nb::module_& m) {
         nb::arg("python_version"), nb::arg("torch_version"), nb::arg("executable"),
         "Make this process's segment. Raises RuntimeError when there is no room.");
   m.def("close_segment", [] { rec().close(); });
+  m.def("switch_off", [] { hot().state.store(State::kOff); }, "Record nothing in this process.");
   m.def(
-      "switch_off", [] { session().state.store(State::kOff); }, "Record nothing in this process.");
-  m.def(
-      "after_fork", [] { session().state.store(State::kAsleep); },
+      "after_fork", [] { hot().state.store(State::kAsleep); },
       "In a forked child: silent until its own first training event.");
-  m.def("is_recording",
-        [] { return session().state.load() == State::kAwake && rec().recording(); });
+  m.def("is_recording", [] { return hot().state.load() == State::kAwake && rec().recording(); });
   m.def(
       "wake", [] { return awake(); }, "Open the segment now; false when nothing is recorded here.");
   m.def("pause", [] { rec().pause(); });
   m.def("resume", [] { rec().resume(); });
-  m.def("step", [] { return rec().step(); });
   m.def("set_fact", [](uint32_t fact) { rec().set_fact(fact); });
   m.def("set_ranks", [](int rank, int local_rank, int world_size, int local_world_size) {
     rec().set_ranks(rank, local_rank, world_size, local_world_size);
@@ -89,14 +86,19 @@ void bind_session(nb::module_& m) {
       "set_torch",
       [](nb::object is_grad_enabled, nb::object tensor_type, nb::object queue_callback) {
         session().is_grad_enabled = keep(is_grad_enabled);
-        session().tensor_type = keep(tensor_type);
-        session().tensor_length = length_of_base(tensor_type.ptr());
+        find_grad_mode();
+        hot().tensor_type = reinterpret_cast<PyTypeObject*>(keep(tensor_type));
+        hot().tensor_length = length_of_base(tensor_type.ptr());
         session().queue_callback = keep(queue_callback);
       },
       nb::kw_only(), nb::arg("is_grad_enabled"), nb::arg("tensor_type"),
       nb::arg("queue_callback").none());
   m.def(
-      "set_reducer_owner", [](nb::object weak) { session().reducer_owner = keep(weak); },
+      "set_reducer_owner",
+      [](nb::object weak) {
+        session().reducer_owner = keep(weak);
+        hot().reducer = session().reducer_owner != nullptr;
+      },
       nb::arg("weak").none());
 }
 

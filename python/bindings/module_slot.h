@@ -2,7 +2,7 @@
 //
 // Why the slot: it is invisible to Dynamo, copy, pickle, jit, fx and export, because no attribute of any class or
 // instance changes (trials). FX tracing sets Module.__call__ for a while, and CPython then resets the slots of all
-// subclasses; slots_were_reset() sees that by comparing pointers and the next step puts them back.
+// subclasses; slot_was_reset() sees that by comparing a pointer and the next step puts them back.
 //
 // A root is an outermost called module with trainable parameters; loss modules are none. Modules called inside a root
 // cost a load and a compare.
@@ -15,10 +15,9 @@
 namespace stepscope::bindings {
 
 void install_slot(PyObject* type);  // idempotent; a type with a tp_call of its own is left alone
-bool slots_were_reset();
-uint64_t slot_forwards();          // root forwards with gradients seen so far
-void forget_modules();             // classify anew: called at each epoch's start
-void forget_module(uintptr_t id);  // the module was freed
+bool slot_was_reset();              // of the class of the root called last
+void forget_modules();              // classify anew: called at each epoch's start
+void forget_module(uintptr_t id);   // the module was freed
 void begin_compile();
 void end_compile();
 bool compiling();

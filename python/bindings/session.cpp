@@ -1,12 +1,15 @@
 #include "session.h"
 
+#include <dlfcn.h>
+
+#include "base/hot.h"
 #include "module_slot.h"
 
 namespace stepscope::bindings {
 
-thread_local int backward_depth = 0;
+constinit thread_local Nesting nesting;
 
-constinit Session the_session;
+STEPSCOPE_HOT_DATA constinit Session the_session;
 
 PyObject* call_quietly(PyObject* function, PyObject* argument) {
   if (function == nullptr) return nullptr;
@@ -23,16 +26,18 @@ bool wake() {
   if (session().open == nullptr)
     return false;  // no hooks yet: a phase() before the first trace_step
   State asleep = State::kAsleep;
-  if (!session().state.compare_exchange_strong(asleep, State::kOpening)) return false;
+  if (!hot().state.compare_exchange_strong(asleep, State::kOpening)) return false;
   PyObject* opened = call_quietly(session().open);
   const bool open = opened == Py_True;
   Py_XDECREF(opened);
   session().segment.fetch_add(1);
-  session().state.store(open ? State::kAwake : State::kOff);
+  hot().state.store(open ? State::kAwake : State::kOff);
   return open;
 }
 
-bool grad_enabled() {
+namespace {
+
+bool ask_python() {
   PyObject* function = session().is_grad_enabled;
   if (function == nullptr) return true;
   PyObject* enabled = PyObject_CallNoArgs(function);
@@ -42,6 +47,21 @@ bool grad_enabled() {
   }
   Py_DECREF(enabled);  // True and False outlive us
   return enabled == Py_True;
+}
+
+}  // namespace
+
+// c10::GradMode::is_enabled(), static and without arguments. Torch calls it at every operation, so it
+// is in the cache; the way through Python costs a microsecond when it is not.
+void find_grad_mode() {
+  hot().grad_enabled = ask_python;
+  void* library = dlopen("libc10.so", RTLD_NOLOAD | RTLD_LAZY);
+  if (library == nullptr) return;
+  void* symbol = dlsym(library, "_ZN3c108GradMode10is_enabledEv");
+  dlclose(library);  // torch holds it
+  if (symbol == nullptr) return;
+  const auto is_enabled = reinterpret_cast<bool (*)()>(symbol);
+  if (is_enabled() == ask_python()) hot().grad_enabled = is_enabled;
 }
 
 PyObject* attribute(PyObject* object, PyObject* name) {
@@ -59,23 +79,25 @@ bool is_true(PyObject* object, PyObject* name, bool otherwise) {
   return value == Py_True;
 }
 
-void step_maintenance(bool fetching) {
-  // Classes that come late (a model built after the first batch) show in the first steps; a step without a root
-  // forward may mean that its class is new. Both are bounded: a walk is 0.4 ms.
-  static uint32_t last_step = ~0u;
-  static int walks_left = 24;
-  static uint64_t forwards_at_last_step = 0;
-  static bool fetch_seen = false, zero_grad_watched = false;
-  fetch_seen |= fetching;
-  const uint32_t step = rec().step();
-  if (step == last_step) return;
-  last_step = step;
-  const uint64_t forwards = slot_forwards();
-  const bool nothing_seen = forwards == forwards_at_last_step;
-  forwards_at_last_step = forwards;
-  if (slots_were_reset() || ((step < 4 || nothing_seen) && walks_left-- > 0))
+void keep_slots() {
+  if (slot_was_reset()) [[unlikely]]
     Py_XDECREF(call_quietly(session().install_slots));
-  if (nothing_seen && step > 0 && !fetch_seen && !zero_grad_watched && !compiled_ever()) {
+}
+
+void look_around() {
+  // Classes that come late (a model built after the first batch) show at the first backwards; a
+  // backward without a root forward may mean that its class is new. Both are bounded: a walk is
+  // 0.4 ms.
+  static int walks_left = 24;
+  static int unseen_in_a_row = 0;
+  static bool zero_grad_watched = false;
+  if (hot().look_around > 0) --hot().look_around;
+  if (walks_left > 0) {
+    --walks_left;
+    Py_XDECREF(call_quietly(session().install_slots));
+  }
+  unseen_in_a_row = hot().forward_seen ? 0 : unseen_in_a_row + 1;
+  if (unseen_in_a_row >= 2 && !session().fetch_seen && !zero_grad_watched && !compiled_ever()) {
     zero_grad_watched = true;
     Py_XDECREF(call_quietly(session().watch_zero_grad));
   }

@@ -14,15 +14,37 @@
 
 namespace stepscope::bindings {
 
-enum class State : int {
+enum class State : uint8_t {
   kAsleep,  // no training event yet: the first one opens the segment
   kOpening,
   kAwake,
   kOff,  // STEPSCOPE=0, a worker, no room, or not Linux: nothing is recorded in this process
 };
 
-struct Session {
+// What a hook touches on every call, in one cache line: between two hooks the model's own work throws
+// everything out of the caches, and each further line would cost more than all that is computed here.
+struct alignas(64) Hot {
   std::atomic<State> state{State::kAsleep};
+  bool forward_seen = false;         // a root forward with gradients since the last backward
+  bool reducer = false;              // DistributedDataParallel is in use: session().reducer_owner
+  uint8_t look_around = 4;           // backwards that still look for module classes that came late
+  std::atomic<int16_t> compiles{0};  // compilations in progress
+  // eval() was called, or an epoch began: a root forward looks at module.training until one finds
+  // it true. Else it is taken to be: the way through the module's dict costs as much as all the rest
+  bool mode_unsure = true;
+  bool (*grad_enabled)() = nullptr;     // torch's gradient mode on this thread
+  PyObject* root = nullptr;             // the root called last; its class is kept alive, not itself
+  PyTypeObject* root_type = nullptr;    // its class, to see whether its slot was reset
+  PyObject* iterator = nullptr;         // the one fetched from last
+  uint64_t loader = 0;                  // its loader's number
+  PyTypeObject* tensor_type = nullptr;  // torch.Tensor
+  // first dimension of a plain tensor, -1 and an error when it has none
+  lenfunc tensor_length = nullptr;
+};
+static_assert(sizeof(Hot) == 64);
+
+struct Session {
+  Hot hot;
   std::atomic<uint32_t> segment{0};  // how many segments this process and its ancestors opened
   PyObject* open =
       nullptr;  // () -> bool: opens the segment; called once, at the first training event
@@ -31,16 +53,25 @@ struct Session {
   PyObject* watch_zero_grad = nullptr;  // () -> None: once, in loops without modules and loaders
   PyObject* rearm = nullptr;            // () -> None: chooses another parameter for the ready hook
   PyObject* is_grad_enabled = nullptr;  // torch.is_grad_enabled
-  PyObject* tensor_type = nullptr;      // torch.Tensor
-  lenfunc tensor_length =
-      nullptr;  // first dimension of a plain tensor, -1 and an error when it has none
-  PyObject* queue_callback = nullptr;  // Variable._execution_engine.queue_callback
-  PyObject* reducer_owner = nullptr;   // weakref to the DistributedDataParallel in use, or nullptr
+  PyObject* queue_callback = nullptr;   // Variable._execution_engine.queue_callback
+  PyObject* reducer_owner = nullptr;    // weakref to the DistributedDataParallel in use
+  bool fetch_seen = false;              // from any DataLoader
 };
 
 // A global with a constant address: hooks find it without a guard or a call.
 extern constinit Session the_session;
 inline Session& session() { return the_session; }
+inline Hot& hot() { return the_session.hot; }
+
+// How deep this thread is inside calls that are timed as one.
+struct Nesting {
+  int spans = 0;
+  // Inside torch.autograd's engine: a module called there is a recomputed forward (activation
+  // checkpointing), which is backward.
+  int backwards = 0;
+  bool root = false;  // inside a root's forward
+};
+extern constinit thread_local Nesting nesting;
 
 inline recorder::Recorder& rec() { return recorder::Recorder::instance(); }
 
@@ -49,7 +80,7 @@ bool wake();
 
 // True when events are to be recorded; opens the segment at the first training event.
 inline bool awake() {
-  const State state = session().state.load(std::memory_order_relaxed);
+  const State state = hot().state.load(std::memory_order_relaxed);
   if (state == State::kAwake) return rec().recording();
   return state == State::kAsleep && wake();
 }
@@ -57,7 +88,9 @@ inline bool awake() {
 // Calls a cold Python function of ours; what it raises is dropped: our failure is never the user's.
 PyObject* call_quietly(PyObject* function, PyObject* argument = nullptr);
 
-bool grad_enabled();
+inline bool grad_enabled() { return hot().grad_enabled == nullptr || hot().grad_enabled(); }
+// Finds how to ask for it: in torch's own library, else through is_grad_enabled.
+void find_grad_mode();
 
 // `object.name`, or nullptr without an error set. `name` is an interned string: see interned().
 PyObject* attribute(PyObject* object, PyObject* name);
@@ -65,12 +98,10 @@ PyObject* interned(const char* name);  // kept for ever
 // `object.name is True`; an attribute that is missing is `otherwise`.
 bool is_true(PyObject* object, PyObject* name, bool otherwise);
 
-// Inside torch.autograd's engine, on this thread: a module called there is a recomputed forward (activation
-// checkpointing), which is backward.
-extern thread_local int backward_depth;
-
-// At the first event of a new step: puts slots back that FX tracing reset, looks for module classes that are new, and
-// watches zero_grad where neither modules nor loaders (fetching) are seen.
-void step_maintenance(bool fetching = false);
+// Before a fetch or a trace_step block: puts slots back that FX tracing reset.
+void keep_slots();
+// At a backward that no root forward came before, and at the first few: looks for module classes
+// that are new, and watches zero_grad where neither modules nor loaders are seen.
+void look_around();
 
 }  // namespace stepscope::bindings

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 
+#include "base/hot.h"
 #include "batch_size.h"
 #include "marks.h"
 #include "module_slot.h"
@@ -24,28 +25,28 @@ PyTypeObject* g_type = nullptr;
 PyObject* g_loader_number = nullptr;  // (loader) -> int
 
 // Iterator object -> loader number. When more live at once than there is room for, the one that was
-// fetched from longest ago gives way, and counts as a loader of its own from then on.
+// turned to longest ago gives way, and counts as a loader of its own from then on.
 struct LoaderOf {
   PyObject* iterator;
   uint64_t loader;
   uint64_t last_use;
 };
 std::array<LoaderOf, 64> g_loader_of{};
-size_t g_last_loader_of = 0;
 uint64_t g_loader_uses = 0;
 
 // Its entry, or the one to be replaced.
 LoaderOf& loader_entry(PyObject* iterator) {
-  size_t oldest = 0;
-  for (size_t n = 0; n < g_loader_of.size(); ++n) {
-    const size_t i = (g_last_loader_of + n) % g_loader_of.size();
-    if (g_loader_of[i].iterator == iterator) {
-      g_last_loader_of = i;
-      return g_loader_of[i];
-    }
-    if (g_loader_of[i].last_use < g_loader_of[oldest].last_use) oldest = i;
+  LoaderOf* oldest = &g_loader_of[0];
+  for (LoaderOf& entry : g_loader_of) {
+    if (entry.iterator == iterator) return entry;
+    if (entry.last_use < oldest->last_use) oldest = &entry;
   }
-  return g_loader_of[oldest];
+  return *oldest;
+}
+
+void remember_loader(PyObject* iterator, uint64_t loader) {
+  loader_entry(iterator) = {iterator, loader, ++g_loader_uses};
+  if (hot().iterator == iterator) hot().loader = loader;  // another one's address
 }
 
 uint64_t loader_number(PyObject* loader) {
@@ -56,11 +57,14 @@ uint64_t loader_number(PyObject* loader) {
   return value;
 }
 
-uint64_t loader_of(PyObject* iterator) {
+STEPSCOPE_HOT_CODE uint64_t loader_of(PyObject* iterator) {
+  if (iterator == hot().iterator) return hot().loader;
   LoaderOf& entry = loader_entry(iterator);
-  if (entry.iterator != iterator) return reinterpret_cast<uintptr_t>(iterator);
-  entry.last_use = ++g_loader_uses;
-  return entry.loader;
+  const bool known = entry.iterator == iterator;
+  if (known) entry.last_use = ++g_loader_uses;
+  hot().iterator = iterator;
+  hot().loader = known ? entry.loader : reinterpret_cast<uintptr_t>(iterator);
+  return hot().loader;
 }
 
 // Work object -> group number of the collective that made it.
@@ -77,8 +81,6 @@ uint64_t group_of(PyObject* work) {
   return 0;
 }
 
-thread_local int span_depth = 0;
-
 struct Arguments {
   PyObject* const* values;
   size_t nargsf;
@@ -90,22 +92,22 @@ PyObject* call(TimedCall* self, const Arguments& a) {
   return PyObject_Vectorcall(self->original, a.values, a.nargsf, a.names);
 }
 
-PyObject* on_span(TimedCall* self, const Arguments& a) {
-  if (span_depth > 0 || !awake()) return call(self, a);
-  ++span_depth;
+STEPSCOPE_HOT_CODE PyObject* on_span(TimedCall* self, const Arguments& a) {
+  if (nesting.spans > 0 || !awake()) return call(self, a);
+  ++nesting.spans;
   rec().begin(self->argument);
   PyObject* result = call(self, a);
   rec().end(self->argument, result == nullptr);
-  --span_depth;
+  --nesting.spans;
   return result;
 }
 
 PyObject* on_iter(TimedCall* self, const Arguments& a) {
   if (!awake() || a.count() < 1) return call(self, a);
+  session().fetch_seen = true;
   forget_modules();  // a frozen model may have been thawed
   Py_XDECREF(
       call_quietly(session().install_slots));  // of classes that came since (FSDP makes some)
-  rec().set_fact(wire::kFactDataLoader);
   rec().iter_begin(loader_number(a.values[0]), grad_enabled());
   PyObject* result = call(self, a);
   rec().iter_end(result == nullptr);
@@ -113,31 +115,27 @@ PyObject* on_iter(TimedCall* self, const Arguments& a) {
 }
 
 PyObject* on_iter_init(TimedCall* self, const Arguments& a) {
-  if (session().state.load(std::memory_order_relaxed) != State::kOff && a.count() >= 2)
-    loader_entry(a.values[0]) = {a.values[0], loader_number(a.values[1]), ++g_loader_uses};
+  if (hot().state.load(std::memory_order_relaxed) != State::kOff && a.count() >= 2)
+    remember_loader(a.values[0], loader_number(a.values[1]));
   return call(self, a);
 }
 
-PyObject* on_fetch(TimedCall* self, const Arguments& a) {
+STEPSCOPE_HOT_CODE PyObject* on_fetch(TimedCall* self, const Arguments& a) {
   if (!awake() || a.count() < 1) return call(self, a);
   rec().fetch_begin(loader_of(a.values[0]), grad_enabled());
-  step_maintenance(true);
+  keep_slots();
   PyObject* batch = call(self, a);
-  if (batch != nullptr) {
-    rec().fetch_end(recorder::FetchEnd::kBatch, batch_size(batch));
-  } else {
-    const bool exhausted = PyErr_ExceptionMatches(PyExc_StopIteration);
-    rec().fetch_end(exhausted ? recorder::FetchEnd::kExhausted : recorder::FetchEnd::kRaised,
-                    wire::kUnmeasured);
-  }
+  if (batch != nullptr)
+    rec().fetch_end(batch_size(batch));
+  else
+    rec().fetch_failed(PyErr_ExceptionMatches(PyExc_StopIteration) != 0);
   return batch;
 }
 
 // True when DistributedDataParallel is in use and waits for the other ranks at the end of this backward.
-bool reduces() {
-  PyObject* reference = session().reducer_owner;
-  if (reference == nullptr) return false;
-  PyObject* ddp = PyObject_CallNoArgs(reference);  // a weakref
+STEPSCOPE_HOT_CODE bool reduces() {
+  if (!hot().reducer) return false;
+  PyObject* ddp = PyObject_CallNoArgs(session().reducer_owner);  // a weakref
   if (ddp == nullptr || ddp == Py_None) {
     PyErr_Clear();
     Py_XDECREF(ddp);
@@ -149,14 +147,16 @@ bool reduces() {
   return yes;
 }
 
-PyObject* on_backward(TimedCall* self, const Arguments& a) {
-  if (backward_depth > 0 || compiling() || !awake()) return call(self, a);
-  step_maintenance();
+STEPSCOPE_HOT_CODE PyObject* on_backward(TimedCall* self, const Arguments& a) {
+  if (nesting.backwards > 0 || compiling() || !awake()) return call(self, a);
+  if (!hot().forward_seen || hot().look_around > 0) [[unlikely]]
+    look_around();
+  hot().forward_seen = false;
   const bool reduced = reduces();
-  ++backward_depth;
+  ++nesting.backwards;
   rec().backward_begin();
   PyObject* result = call(self, a);
-  --backward_depth;
+  --nesting.backwards;
   if (!rec().backward_end(result == nullptr, reduced) && reduced && result != nullptr)
     Py_XDECREF(call_quietly(session().rearm));
   return result;
@@ -201,9 +201,7 @@ PyObject* on_maybe_step(TimedCall* self, const Arguments& a) {
 
 // A tensor's `is_cpu`; false also for what is no tensor.
 bool on_cpu(PyObject* object) {
-  if (session().tensor_type == nullptr ||
-      !PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(session().tensor_type)))
-    return false;
+  if (hot().tensor_type == nullptr || !PyObject_TypeCheck(object, hot().tensor_type)) return false;
   static PyObject* const name = interned("is_cpu");
   return is_true(object, name, false);
 }
@@ -211,15 +209,15 @@ bool on_cpu(PyObject* object) {
 // Tensor.to(device) and .cuda(): a CPU tensor that comes back elsewhere. device_tensor.copy_(cpu_tensor): the source.
 PyObject* on_to_device(TimedCall* self, const Arguments& a) {
   const bool copy_into = self->argument != 0;
-  if (a.count() < 1 || span_depth > 0 || !awake()) return call(self, a);
+  if (a.count() < 1 || nesting.spans > 0 || !awake()) return call(self, a);
   const bool candidate = copy_into ? a.count() >= 2 && on_cpu(a.values[1]) && !on_cpu(a.values[0])
                                    : on_cpu(a.values[0]);
   if (!candidate) return call(self, a);
   const auto h2d = static_cast<uint8_t>(Phase::kH2d);
-  ++span_depth;
+  ++nesting.spans;
   rec().begin(h2d);
   PyObject* result = call(self, a);
-  --span_depth;
+  --nesting.spans;
   if (result == nullptr || copy_into || !on_cpu(result))
     rec().end(h2d, result == nullptr);
   else
@@ -238,8 +236,8 @@ PyObject* on_profiler(TimedCall* self, const Arguments& a, bool open) {
   return result;
 }
 
-PyObject* timed_vectorcall(PyObject* object, PyObject* const* values, size_t nargsf,
-                           PyObject* names) {
+STEPSCOPE_HOT_CODE PyObject* timed_vectorcall(PyObject* object, PyObject* const* values,
+                                              size_t nargsf, PyObject* names) {
   auto* self = reinterpret_cast<TimedCall*>(object);
   const Arguments a{values, nargsf, names};
   switch (self->hook) {

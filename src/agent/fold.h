@@ -6,12 +6,11 @@
 // and compile are taken out of whatever they interrupt. Phases of a step, the user's included, are
 // exclusive and add up to it. See fold_sweep.h.
 //
-// What it reads: kSpan and kSync (as a span of sync) of the host's clock; kStep closes a step;
-// marks kZeroGrad, kOptimizerSkipped, kStepBegin (the first step begins; with trace_step each time
-// a block is entered), and kValidationBegin. Spans go to steps by time, not by place in the ring:
-// what reaches beyond a close, or lies after it, is kept for the next one. So a restart that reads
-// on from needed_index() may meet closes again that were given out; resume() says until when, and
-// these are passed over.
+// What it reads: spans; kStep closes a step; the instants kZeroGrad, kOptimizerSkipped and kStepBegin
+// (the first step begins; with trace_step each time a block is entered). Spans go to steps by time,
+// not by the order of the records: what reaches beyond a close, or lies after it, is kept for the
+// next one. So a restart that reads on from needed_index() may meet closes again that were given
+// out; resume() says until when, and these are passed over.
 //
 // Thread safety: none, one owner. Bounded: keeps at most kMaxPending records of the step in
 // progress; beyond that the step is incomplete. Pure: no clock, no I/O. Invariant: records are
@@ -26,8 +25,8 @@
 #include <vector>
 
 #include "agent/fold_sweep.h"
+#include "agent/record.h"
 #include "model/step_sample.h"
-#include "ring/reader.h"
 
 namespace stepscope::agent {
 
@@ -42,24 +41,26 @@ class Fold {
   // name_of: user phase number -> name
   Fold(int32_t rank, std::function<std::string(uint8_t)> name_of);
 
-  void push(const ring::RecordValue& record, Folded& out);
-  void note_loss(uint64_t records);  // dropped or holes: the step in progress is incomplete
-  void finish(Folded& out);          // the process ended: rule (d)
-  uint64_t needed_index() const;  // records before it are in what was given out; 0: nothing was yet
+  void push(const Record& record, Folded& out);
+  // The process ended: rule (d). rest: what a close would say of the step in progress.
+  void finish(const Record& rest, Folded& out);
+  // Records of events before it are in what was given out; 0: nothing was yet.
+  uint64_t needed_index() const { return needed_index_; }
+  bool incomplete() const { return incomplete_; }  // records of the step in progress were given up
   void set_rank(int32_t rank);
   void set_explicit();               // trace_step makes the steps: what is left at the end is none
   void resume(int64_t last_end_ns);  // steps up to here were given out by an earlier agent
 
  private:
-  void add(const ring::RecordValue& record, uint8_t phase, ItemKind kind, Folded& out);
-  void close(const ring::RecordValue& record, Folded& out);
+  void add(const Record& record, uint8_t phase, ItemKind kind, Folded& out);
+  void close(const Record& record, Folded& out);
+  static void describe(StepSample& step, const Record& record);
   void keep_carried(int64_t end_ns);
   StepSample sweep(int64_t begin_ns, int64_t end_ns, int64_t block_begin_ns, Folded& out);
   void name_user_phases(StepSample& step);
   int64_t block_begin(int64_t begin_ns, int64_t end_ns) const;
   int64_t rest_begin() const;
   void give_up_pending(Folded& out);
-  void end_open_validation();
 
   int32_t rank_;
   std::function<std::string(uint8_t)> name_of_;
@@ -67,7 +68,8 @@ class Fold {
   std::vector<Item> pending_;
   Sweep sweep_;
   Shares shares_;
-  uint64_t next_index_ = 0;  // after the last record pushed
+  uint64_t next_index_ = 0;  // after the event of the last record pushed
+  uint8_t sub_ = 0;          // number of the next record of that event
   uint64_t needed_index_ = 0;
   int crowded_closes_ = 0;  // in a row, with more than kCrowded items kept
   std::optional<int64_t> last_end_ns_;

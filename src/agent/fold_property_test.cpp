@@ -15,38 +15,35 @@ int64_t between(Random& random, int64_t low, int64_t high) {
   return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
 }
 
-ring::RecordValue span(uint8_t phase, int64_t t0_ns, int64_t t1_ns) {
-  ring::RecordValue r{};
-  r.kind = wire::RecordKind::kSpan;
-  r.device = wire::kHostClock;
+Record span(uint8_t phase, int64_t t0_ns, int64_t t1_ns) {
+  Record r;
   r.phase = phase;
   r.t0_ns = t0_ns;
   r.t1_ns = t1_ns;
   return r;
 }
 
-ring::RecordValue close(int64_t t0_ns, int64_t t1_ns) {
-  ring::RecordValue r = span(0, t0_ns, t1_ns);
-  r.kind = wire::RecordKind::kStep;
-  r.a = wire::kUnmeasured;
+Record close(int64_t t0_ns, int64_t t1_ns) {
+  Record r = span(0, t0_ns, t1_ns);
+  r.kind = RecordKind::kStep;
   return r;
 }
 
 std::string name_of(uint8_t phase) { return "u" + std::to_string(phase % 3); }
 
-Folded fold_all(const std::vector<ring::RecordValue>& records) {
+Folded fold_all(const std::vector<Record>& records) {
   Fold fold(0, name_of);
   Folded out;
   uint64_t needed = 0;
   for (size_t i = 0; i < records.size(); ++i) {
-    ring::RecordValue r = records[i];
+    Record r = records[i];
     r.index = i;
     fold.push(r, out);
     EXPECT_LE(needed, fold.needed_index());
     EXPECT_LE(fold.needed_index(), i + 1);
     needed = fold.needed_index();
   }
-  fold.finish(out);
+  fold.finish({}, out);
   EXPECT_EQ(fold.needed_index(), records.size());
   return out;
 }
@@ -82,20 +79,18 @@ void expect_sums(const Folded& out) {
 }
 
 // Anything a writer gone mad could leave that the reader lets through.
-std::vector<ring::RecordValue> garbage(Random& random) {
-  std::vector<ring::RecordValue> records(static_cast<size_t>(between(random, 0, 120)));
+std::vector<Record> garbage(Random& random) {
+  std::vector<Record> records(static_cast<size_t>(between(random, 0, 120)));
   const int64_t range = int64_t{1} << between(random, 2, 40);
-  for (ring::RecordValue& r : records) {
+  for (Record& r : records) {
     r.t0_ns = between(random, 0, range);
     r.t1_ns = between(random, 0, 9) == 0 ? static_cast<int64_t>(random())
                                          : r.t0_ns + between(random, 0, range);
-    r.kind = static_cast<wire::RecordKind>(between(random, 0, 4));
+    r.kind = static_cast<RecordKind>(between(random, 0, 4));
     r.phase = static_cast<uint8_t>(between(random, 0, 4) == 0 ? random() : random() % 40);
     r.flags = static_cast<uint8_t>(random());
-    r.device = between(random, 0, 20) == 0 ? 0 : wire::kHostClock;
     r.step = static_cast<uint32_t>(random());
-    r.a = random();
-    r.b = random();
+    r.samples = random();
   }
   return records;
 }
@@ -122,10 +117,10 @@ TEST(FoldProperty, TheSameRecordsGiveTheSameSteps) {
   }
 }
 
-void push_from(Fold& fold, const std::vector<ring::RecordValue>& records, size_t from, size_t to,
+void push_from(Fold& fold, const std::vector<Record>& records, size_t from, size_t to,
                Folded& out) {
   for (size_t i = from; i < to; ++i) {
-    ring::RecordValue r = records[i];
+    Record r = records[i];
     r.index = i;
     fold.push(r, out);
   }
@@ -136,10 +131,10 @@ TEST(FoldProperty, ARestartAnywhereLosesAndDoublesNothing) {
   for (uint64_t seed = 0; seed < 20'000; ++seed) {
     SCOPED_TRACE(seed);
     Random random(seed);
-    std::vector<ring::RecordValue> records = garbage(random);
-    for (ring::RecordValue& r : records)
-      r.flags &= static_cast<uint8_t>(r.kind == wire::RecordKind::kStep ? ~wire::kStepExplicit
-                                                                        : ~wire::kSpanEpochStart);
+    std::vector<Record> records = garbage(random);
+    for (Record& r : records)
+      r.flags &=
+          static_cast<uint8_t>(r.kind == RecordKind::kStep ? ~kStepExplicit : ~kSpanEpochStart);
     const Folded whole = fold_all(records);
     const size_t cut =
         static_cast<size_t>(between(random, 0, static_cast<int64_t>(records.size())));
@@ -148,7 +143,7 @@ TEST(FoldProperty, ARestartAnywhereLosesAndDoublesNothing) {
     push_from(before, records, 0, cut, out);
     if (!out.steps.empty()) after.resume(out.steps.back().end_ns);
     push_from(after, records, before.needed_index(), records.size(), out);
-    after.finish(out);
+    after.finish({}, out);
     ASSERT_EQ(out.steps.size(), whole.steps.size());
     for (size_t i = 0; i < out.steps.size(); ++i) {
       ASSERT_EQ(out.steps[i].begin_ns, whole.steps[i].begin_ns);
@@ -161,24 +156,24 @@ TEST(FoldProperty, ARestartAnywhereLosesAndDoublesNothing) {
   }
 }
 
-bool is_any(const ring::RecordValue& r, std::initializer_list<Phase> phases) {
+bool is_any(const Record& r, std::initializer_list<Phase> phases) {
   return std::any_of(phases.begin(), phases.end(),
                      [&](Phase p) { return r.phase == static_cast<uint8_t>(p); });
 }
 
 // Who owns the instant, by the rule as it is worded; spans begin at different times, so innermost
 // is unique.
-uint8_t naive_owner(const std::vector<ring::RecordValue>& spans, int64_t t_ns) {
-  const ring::RecordValue *taken = nullptr, *whole = nullptr, *plain = nullptr;
-  for (const ring::RecordValue& r : spans) {
+uint8_t naive_owner(const std::vector<Record>& spans, int64_t t_ns) {
+  const Record *taken = nullptr, *whole = nullptr, *plain = nullptr;
+  for (const Record& r : spans) {
     if (t_ns < r.t0_ns || t_ns >= r.t1_ns) continue;
-    const ring::RecordValue*& best =
-        is_any(r, {Phase::kGc, Phase::kCompile})                                ? taken
-        : is_any(r, {Phase::kValidation, Phase::kCheckpoint, Phase::kProfiler}) ? whole
-                                                                                : plain;
+    const Record*& best = is_any(r, {Phase::kGc, Phase::kCompile}) ? taken
+                          : is_any(r, {Phase::kValidation, Phase::kCheckpoint, Phase::kProfiler})
+                              ? whole
+                              : plain;
     if (best == nullptr || r.t0_ns > best->t0_ns) best = &r;
   }
-  const ring::RecordValue* owner = taken != nullptr ? taken : whole != nullptr ? whole : plain;
+  const Record* owner = taken != nullptr ? taken : whole != nullptr ? whole : plain;
   return owner != nullptr ? owner->phase : static_cast<uint8_t>(Phase::kOther);
 }
 
@@ -191,7 +186,7 @@ TEST(FoldProperty, EveryInstantHasTheOwnerOfTheRule) {
       begins[i] = static_cast<int64_t>(2 * i) + between(random, 0, 1) - 10;
     std::shuffle(begins.begin(), begins.end(), random);
     begins.resize(static_cast<size_t>(between(random, 0, 25)));
-    std::vector<ring::RecordValue> spans;
+    std::vector<Record> spans;
     for (int64_t t0_ns : begins) {
       if (t0_ns < 0) continue;
       uint8_t phase = static_cast<uint8_t>(between(random, 0, kPhaseCount - 1));
@@ -208,7 +203,7 @@ TEST(FoldProperty, EveryInstantHasTheOwnerOfTheRule) {
       const uint8_t owner = naive_owner(spans, t_ns);
       owner < kPhaseCount ? ++expected[owner] : ++user_ns;
     }
-    std::vector<ring::RecordValue> records = spans;
+    std::vector<Record> records = spans;
     records.push_back(close(begin_ns, end_ns));
     const Folded out = fold_all(records);
     ASSERT_FALSE(out.steps.empty());
@@ -222,7 +217,7 @@ TEST(FoldProperty, AStepWithTooManyRecordsIsIncompleteAndTheNextIsNot) {
   Fold fold(0, name_of);
   Folded out;
   uint64_t index = 0;
-  const auto push = [&](ring::RecordValue r) {
+  const auto push = [&](Record r) {
     r.index = index++;
     fold.push(r, out);
   };
@@ -246,7 +241,7 @@ TEST(FoldProperty, SpansThatNeverEndCostNoMoreWithEachStep) {
   Fold fold(0, name_of);
   Folded out;
   uint64_t index = 0;
-  const auto push = [&](ring::RecordValue r) {
+  const auto push = [&](Record r) {
     r.index = index++;
     fold.push(r, out);
   };

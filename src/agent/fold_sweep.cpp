@@ -2,16 +2,16 @@
 
 #include <algorithm>
 
-#include "wire/segment_format.h"
+#include "agent/record.h"
 
 namespace stepscope::agent {
 namespace {
 
-// Outer before inner: the earlier begin, then the later end, then the one written later.
+// Outer before inner: the earlier begin, then the later end, then what became known later.
 bool outer_first(const Item& a, const Item& b) {
   if (a.t0_ns != b.t0_ns) return a.t0_ns < b.t0_ns;
   if (a.t1_ns != b.t1_ns) return a.t1_ns > b.t1_ns;
-  return a.index > b.index;
+  return a.index != b.index ? a.index > b.index : a.sub > b.sub;
 }
 
 bool is_taken(const Item& item) { return item.is(Phase::kGc) || item.is(Phase::kCompile); }
@@ -21,7 +21,7 @@ bool is_whole(const Item& item) {
 }
 
 bool training_forward(const Item& item) {
-  return item.is(Phase::kForward) && !item.has(wire::kSpanEvalForward);
+  return item.is(Phase::kForward) && !item.has(kSpanEvalForward);
 }
 
 bool is_span(const Item& item) {
@@ -35,7 +35,7 @@ const Item* innermost(const std::vector<Item>& stack) {
 
 }  // namespace
 
-bool Item::training_fetch() const { return is(Phase::kInput) && !has(wire::kSpanNotTraining); }
+bool Item::training_fetch() const { return is(Phase::kInput) && !has(kSpanNotTraining); }
 
 // Begins and ends in order of time, an end before a begin at the same instant, the inner end first.
 template <typename Begin, typename End>
@@ -138,7 +138,7 @@ void Sweep::find_stretches(const std::vector<Item>& items, const Interval& inter
           micro.forward_live = false;
           anchor(item.t1_ns);
         } else if (training_forward(item)) {
-          micro.forward_live = micro.backwards_open == 0 && !item.has(wire::kSpanRaised);
+          micro.forward_live = micro.backwards_open == 0 && !item.has(kSpanRaised);
           micro.forward_end_ns = item.t1_ns;
         } else if (item.is(Phase::kBackward)) {
           --micro.backwards_open;
@@ -157,9 +157,9 @@ void Sweep::begin_item(const Item& item, const Interval& interval,
     if (item.is(Phase::kInput)) {
       const Item* outer = innermost(plain_);
       const bool in_input = outer != nullptr && outer->is(Phase::kInput);
-      if (item.has(wire::kSpanNotTraining) && !in_input)
+      if (item.has(kSpanNotTraining) && !in_input)
         owner.phase = static_cast<uint8_t>(Phase::kOther);
-      if (!item.has(wire::kSpanNotTraining) && !in_input && whole_.empty())
+      if (!item.has(kSpanNotTraining) && !in_input && whole_.empty())
         note_epoch_start(item, interval, occurrences);
     }
     (is_taken(item) ? taken_ : is_whole(item) ? whole_ : plain_).push_back(owner);
@@ -208,7 +208,7 @@ void Sweep::note_occurrence(const Item& item, const Interval& interval,
 void Sweep::note_epoch_start(const Item& item, const Interval& interval,
                              std::vector<Occurrence>& occurrences) {
   if (item.t1_ns > interval.end_ns) return;
-  const bool flagged = item.has(wire::kSpanEpochStart);
+  const bool flagged = item.has(kSpanEpochStart);
   if (flagged && !iter_waiting_) {
     iter_waiting_ = true;
     iter_ns_ = item.t1_ns - item.t0_ns;
@@ -250,7 +250,7 @@ void Sweep::account(int64_t from_ns, int64_t to_ns, const Interval& interval, Sh
     if (owner.phase == static_cast<uint8_t>(Phase::kOther)) break;
     shares.phase_ns[owner.phase] += took_ns;
     if (owner.kind == ItemKind::kLoss) shares.parts.loss_ns += took_ns;
-    if (owner.is(Phase::kInput) && owner.has(wire::kSpanEpochStart))
+    if (owner.is(Phase::kInput) && owner.has(kSpanEpochStart))
       shares.parts.epoch_start_ns += took_ns;
     return;
   }

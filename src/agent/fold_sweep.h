@@ -31,15 +31,15 @@ enum class ItemKind : uint8_t {
   kZeroGrad,           // marks
   kSkipped,
   kStepBegin,
-  kValidationBegin,
 };
 
 struct Item {
   int64_t t0_ns, t1_ns;
-  uint64_t index;  // of its record: at equal times the later one is the outer one
+  uint64_t index;  // of its event
   uint32_t step;
   uint8_t phase, flags;
   ItemKind kind;
+  uint8_t sub = 0;  // number among the records of that event
 
   bool is(Phase p) const { return kind == ItemKind::kSpan && phase == static_cast<uint8_t>(p); }
   bool has(int span_flags) const { return (flags & span_flags) != 0; }

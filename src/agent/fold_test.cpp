@@ -12,10 +12,10 @@ namespace {
 // Records written as text, steps and occurrences read back as text.
 //
 //   span PHASE T0 T1 [FLAG]...    PHASE: a name, "user:NAME", or a number
-//   sync T0 T1
-//   mark zero_grad|skipped|step_begin|ready|validation T
+//   mark zero_grad|skipped|step_begin T
 //   step T0 T1 [FLAG|samples=N|counts=F,B,O,S]...      numbered from 0
-//   loss N | explicit | resume T | finish
+//   finish [FLAG|samples=N|counts=F,B,O,S]...          what the rest would be as a step
+//   explicit | resume T
 // A line of output has what is not zero.
 class Scenario {
  public:
@@ -89,47 +89,39 @@ class Scenario {
   }
 
   void play(const std::string& verb, std::istringstream& words) {
-    ring::RecordValue r{};
-    r.device = wire::kHostClock;
+    Record r;
     r.step = step_;
-    if (verb == "loss") return fold_.note_loss(number(words));
     if (verb == "explicit") return fold_.set_explicit();
     if (verb == "resume") return fold_.resume(static_cast<int64_t>(number(words)));
-    if (verb == "finish") return fold_.finish(out_);
     std::string word;
     if (verb == "span") {
-      r.kind = wire::RecordKind::kSpan;
       words >> word;
       r.phase = phase(word);
     } else if (verb == "mark") {
-      r.kind = wire::RecordKind::kMark;
       words >> word;
-      r.phase = marks().at(word);
+      r.kind = marks().at(word);
     } else {
-      r.kind = verb == "sync" ? wire::RecordKind::kSync : wire::RecordKind::kStep;
+      r.kind = RecordKind::kStep;
     }
-    words >> r.t0_ns;
+    if (verb != "finish") words >> r.t0_ns;
     r.t1_ns = r.t0_ns;
-    if (verb != "mark") words >> r.t1_ns;
-    if (verb == "step") {
-      r.a = wire::kUnmeasured;
-      ++step_;
-    }
+    if (verb == "span" || verb == "step") words >> r.t1_ns;
+    if (verb == "step") ++step_;
     while (words >> word) option(word, r);
+    if (verb == "finish") return fold_.finish(r, out_);
     r.index = index_++;
     fold_.push(r, out_);
   }
 
-  static void option(const std::string& word, ring::RecordValue& r) {
+  static void option(const std::string& word, Record& r) {
     if (word.rfind("samples=", 0) == 0) {
-      r.a = std::stoull(word.substr(8));
+      r.samples = std::stoull(word.substr(8));
     } else if (word.rfind("counts=", 0) == 0) {
       std::istringstream numbers(word.substr(7));
-      wire::StepCounts c{};
+      StepCounts& c = r.counts;
       char comma;
       numbers >> c.fetches >> comma >> c.backwards >> comma >> c.optimizer_steps >> comma >>
           c.skipped_steps;
-      r.b = wire::pack(c);
     } else {
       r.flags = static_cast<uint8_t>(r.flags | flags().at(word));
     }
@@ -142,17 +134,19 @@ class Scenario {
   }
   static const std::map<std::string, int>& flags() {
     static const std::map<std::string, int> all = {
-        {"raised", wire::kSpanRaised},          {"exhausted", wire::kSpanExhausted},
-        {"epoch_start", wire::kSpanEpochStart}, {"not_training", wire::kSpanNotTraining},
-        {"eval", wire::kSpanEvalForward},       {"failed", wire::kStepFailed},
-        {"explicit", wire::kStepExplicit},      {"profiled", wire::kStepProfiled},
-        {"compiled", wire::kStepCompiled},      {"paused", wire::kStepPaused}};
+        {"raised", kSpanRaised},          {"exhausted", kSpanExhausted},
+        {"epoch_start", kSpanEpochStart}, {"not_training", kSpanNotTraining},
+        {"eval", kSpanEvalForward},       {"failed", kStepFailed},
+        {"explicit", kStepExplicit},      {"profiled", kStepProfiled},
+        {"compiled", kStepCompiled},      {"paused", kStepPaused},
+        {"incomplete", kStepIncomplete}};
     return all;
   }
-  static const std::map<std::string, uint8_t>& marks() {
-    static const std::map<std::string, uint8_t> all = {{"skipped", 1},    {"ready", 2},
-                                                       {"zero_grad", 3},  {"step_begin", 4},
-                                                       {"validation", 5}, {"unknown", 99}};
+  static const std::map<std::string, RecordKind>& marks() {
+    static const std::map<std::string, RecordKind> all = {
+        {"skipped", RecordKind::kOptimizerSkipped},
+        {"zero_grad", RecordKind::kZeroGrad},
+        {"step_begin", RecordKind::kStepBegin}};
     return all;
   }
 
@@ -256,15 +250,21 @@ TEST(Fold, GcAndCompileAreTakenOutOfWhateverTheyInterrupt) {
 }
 
 TEST(Fold, SyncIsTakenOutOfBackward) {
-  const std::string expected =
-      "0 [0,50) forward=10 backward=24 sync=6 other=10 (before_forward=10)\n";
   EXPECT_EQ(steps("span forward 10 20\n span sync 40 46\n span backward 20 50\n step 0 50\n"),
-            expected);
-  EXPECT_EQ(steps("span forward 10 20\n sync 40 46\n span backward 20 50\n step 0 50\n"), expected);
-  EXPECT_EQ(
-      steps(
-          "span forward 10 20\n span sync 40 46\n sync 40 46\n span backward 20 50\n step 0 50\n"),
-      expected);
+            "0 [0,50) forward=10 backward=24 sync=6 other=10 (before_forward=10)\n");
+}
+
+TEST(Fold, OfSpansOfOneEventTheLaterOneIsTheOuterOne) {
+  Fold fold(0, [](uint8_t) { return std::string(); });
+  Folded out;
+  // All of a backward was waiting: one event told both.
+  fold.push({.index = 1, .t0_ns = 20, .t1_ns = 50, .phase = static_cast<uint8_t>(Phase::kSync)},
+            out);
+  fold.push({.index = 1, .t0_ns = 20, .t1_ns = 50, .phase = static_cast<uint8_t>(Phase::kBackward)},
+            out);
+  fold.push({.index = 2, .t0_ns = 20, .t1_ns = 60, .kind = RecordKind::kStep}, out);
+  ASSERT_EQ(out.steps.size(), 1u);
+  EXPECT_EQ(out.steps[0][Phase::kSync], 30);
 }
 
 TEST(Fold, AClosureInsideTheOptimizerKeepsItsForwardAndBackward) {
@@ -461,18 +461,18 @@ TEST(Fold, TheProcesssEndClosesAStepWithAnOptimizer) {
     span optimizer 80 90
     span checkpoint 95 99
     span gc 200 210
-    finish)";
+    finish samples=8 counts=1,1,1,0 profiled)";
   EXPECT_EQ(steps(text),
             "0 [0,50) input=10 forward=10 backward=10 optimizer=10 other=10 (after_optimizer=10)\n"
             "1 [50,99) input=10 forward=10 backward=10 optimizer=10 checkpoint=4 other=5 "
-            "(after_optimizer=5) "
+            "(after_optimizer=5) profiled samples=8 "
             "counts=1,1,1,0\n");
   EXPECT_EQ(occurrences(text), "checkpoint 95 99\n");
 }
 
 TEST(Fold, ASkippedOptimizerClosesTheLastStepToo) {
   EXPECT_EQ(steps("span input 5 10\n span forward 10 20\n span backward 20 30\n mark skipped 31\n "
-                  "finish\n"),
+                  "finish counts=1,1,0,1\n"),
             "0 [5,31) input=5 forward=10 backward=10 other=1 (after_backward=1) counts=1,1,0,1\n");
 }
 
@@ -495,39 +495,20 @@ TEST(Fold, ARestOfTraceStepIsNoStep) {
 
 TEST(Fold, TheFirstStepBeginsAtItsMarkOrTheFirstFetch) {
   EXPECT_EQ(steps("span h2d 0 5\n span input 10 12\n span optimizer 15 20\n finish\n"),
-            "0 [10,20) input=2 optimizer=5 other=3 (before_forward=3) counts=1,0,1,0\n");
+            "0 [10,20) input=2 optimizer=5 other=3 (before_forward=3)\n");
   EXPECT_EQ(
       steps(
           "span h2d 0 5\n mark step_begin 8\n span input 10 12\n span optimizer 15 20\n finish\n"),
-      "0 [8,20) input=2 optimizer=5 other=5 (before_forward=5) counts=1,0,1,0\n");
+      "0 [8,20) input=2 optimizer=5 other=5 (before_forward=5)\n");
   EXPECT_EQ(steps("resume 9\n span input 10 12\n span optimizer 15 20\n finish\n"),
-            "0 [9,20) input=2 optimizer=5 other=4 (before_forward=4) counts=1,0,1,0\n");
+            "0 [9,20) input=2 optimizer=5 other=4 (before_forward=4)\n");
 }
 
 TEST(Fold, AStepThatTurnsOutToBeginLaterDoes) {
   EXPECT_EQ(steps("mark step_begin 0\n span input 0 5\n mark step_begin 10\n span input 10 12\n "
                   "span optimizer 15 20\n"
                   "finish\n"),
-            "0 [10,20) input=2 optimizer=5 other=3 (before_forward=3) counts=2,0,1,0\n");
-}
-
-TEST(Fold, AProcessThatDiesInsideAValidationLeavesIt) {
-  const std::string text = R"(
-    span input 0 10
-    span optimizer 10 20
-    mark validation 25
-    span forward 25 30 eval
-    span input 30 40 not_training
-    finish)";
-  EXPECT_EQ(
-      steps(text),
-      "0 [0,40) input=10 optimizer=10 validation=15 other=5 (after_optimizer=5) counts=1,0,1,0\n");
-  EXPECT_EQ(occurrences(text), "validation 25 40\n");
-  EXPECT_EQ(occurrences("mark validation 25\n span forward 25 30\n span backward 30 40\n finish\n"),
-            "");
-  EXPECT_EQ(
-      occurrences("mark validation 25\n span validation 25 30\n span checkpoint 50 60\n finish\n"),
-      "validation 25 30\ncheckpoint 50 60\n");
+            "0 [10,20) input=2 optimizer=5 other=3 (before_forward=3)\n");
 }
 
 TEST(Fold, StepsThatAreRecognisedLateGetTheirSpans) {
@@ -546,8 +527,8 @@ TEST(Fold, StepsThatAreRecognisedLateGetTheirSpans) {
             "2 [60,90) forward=10 backward=10 other=10 (after_backward=10)\n");
 }
 
-TEST(Fold, ALossMakesOnlyTheStepInProgressIncomplete) {
-  EXPECT_EQ(steps("step 0 10\n loss 3\n step 10 20\n loss 0\n step 20 30\n"),
+TEST(Fold, AStepOfWhichEventsAreMissingIsIncomplete) {
+  EXPECT_EQ(steps("step 0 10\n step 10 20 incomplete\n step 20 30\n"),
             "0 [0,10) other=10 (before_forward=10)\n"
             "1 [10,20) other=10 (before_forward=10) incomplete\n"
             "2 [20,30) other=10 (before_forward=10)\n");
@@ -580,7 +561,6 @@ TEST(Fold, RecordsThatNoRecorderWritesDoNoHarm) {
   EXPECT_EQ(steps(R"(
     span input -5 10
     span forward 30 20
-    mark unknown 3
     span backward 0 9223372036854775807
     step 50 40
     step -9 100

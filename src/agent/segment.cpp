@@ -12,7 +12,6 @@
 namespace stepscope::agent {
 namespace {
 
-constexpr size_t kTailsRemembered = 8;
 constexpr uint64_t kRingsPerPoll = 4;  // a writer that never rests must not hold up the others
 
 // Cheap, but a zombie still counts as there.
@@ -20,19 +19,36 @@ bool pid_exists(int32_t pid) { return pid > 0 && (kill(pid, 0) == 0 || errno != 
 
 }  // namespace
 
-Segment::Segment(std::string path, ring::Reader reader, std::optional<uint64_t> start)
+Segment::Segment(std::string path, ring::Reader reader, const Position* position)
     : path_(std::move(path)),
       reader_(std::move(reader)),
       identity_(reader_.identity()),
       fold_(std::max(identity_.rank, 0), [this](uint8_t phase) { return reader_.name(phase); }),
       released_(reader_.tail()) {
-  start_ = cursor_ = committed_ = start.value_or(released_);
-  full_at_.push_back(released_ + reader_.capacity());
-  if (start_ < released_ || (!start && released_ > 0))
-    fold_.note_loss(1);  // freed before its step was stored
+  cursor_ = position != nullptr ? position->next_index : released_;
+  if (position != nullptr) {
+    committed_ = position->next_index;
+    if (const auto state = restore_state(position->state)) {
+      timeline_.restore(*state);
+      last_event_ns_ = state->last_ns;
+      restored_ = true;
+    }
+  }
+  if (!restored_ && cursor_ > 0) timeline_.missed();  // what was open there is not known
+  points_.push_back({cursor_, timeline_.state()});
 }
 
-void Segment::poll(bool thorough, std::vector<ring::RecordValue>& buffer) {
+void Segment::go_on(const RankHistory& history) {
+  if (history.steps + history.failed_steps > 0) fold_.resume(history.last_end_ns);
+  if (restored_) return;
+  // The newest step of the history may be an earlier attempt's.
+  if (!history.raw.empty() && history.raw.back().begin_ns >= identity_.mono_ns)
+    timeline_.number_from(static_cast<uint32_t>(history.raw.back().step + 1));
+  identity_.facts |= history.facts & ~kFactClosed;
+  points_ = {{cursor_, timeline_.state()}};
+}
+
+void Segment::poll(bool thorough, std::vector<ring::EventValue>& buffer) {
   if (alive_)
     alive_ = pid_exists(identity_.pid) &&
              (!thorough || sampler::process_alive(identity_.pid, identity_.pid_start_ticks));
@@ -41,7 +57,8 @@ void Segment::poll(bool thorough, std::vector<ring::RecordValue>& buffer) {
   if (!alive_ || closed())
     end(buffer);
   else
-    drain(buffer);
+    drain(buffer, false);
+  identity_.facts |= timeline_.facts();
 }
 
 // The late fields; what names the process and the segment is believed once.
@@ -58,69 +75,106 @@ void Segment::refresh_identity() {
   identity_.torch_version = now.torch_version;
 }
 
-void Segment::end(std::vector<ring::RecordValue>& buffer) {
+void Segment::end(std::vector<ring::EventValue>& buffer) {
   if (ended_) return;
-  drain(buffer);
-  if ((identity_.facts & kFactExplicitSteps) != 0) fold_.set_explicit();
-  fold_.finish(out_);
   ended_ = true;
+  drain(buffer, true);
+  timeline_.finish(cursor_, records_);
+  hand_on();
+  identity_.facts |= timeline_.facts();
+  if ((identity_.facts & kFactExplicitSteps) != 0) fold_.set_explicit();
+  fold_.finish(timeline_.in_progress(), out_);
+  points_ = {{cursor_, timeline_.state()}};
 }
 
-void Segment::drain(std::vector<ring::RecordValue>& buffer) {
-  const bool nothing_more = !alive_ || closed();
-  const uint64_t dropped = reader_.dropped();
-  const bool drops = dropped > dropped_;
-  dropped_ = std::max(dropped, dropped_);
-  head_ = reader_.head();
-  const uint64_t first = cursor_;
-  const bool place_known = std::any_of(full_at_.begin(), full_at_.end(), [&](uint64_t index) {
-    return first <= index && index <= head_;
-  });
-  if (drops && !place_known) fold_.note_loss(1);
+void Segment::drain(std::vector<ring::EventValue>& buffer, bool nothing_more) {
+  dropped_ = std::max(reader_.dropped(), dropped_);
   uint64_t left = kRingsPerPoll * reader_.capacity();
-  while (cursor_ < head_ && left > 0) {
-    const auto done = reader_.drain(cursor_, buffer, nothing_more);
-    if (done.next_index == cursor_) break;
-    for (size_t i = 0; i < done.count; ++i) push(buffer[i], drops);
-    if (done.next_index > cursor_) fold_.note_loss(done.next_index - cursor_);  // holes at the end
-    cursor_ = std::max(cursor_, done.next_index);
-    left -= std::min<uint64_t>(left, done.count + done.lost);
+  while (left > 0) {
+    if (read(buffer, left)) continue;
+    // Where events were freed, or damaged, newer ones may stand further on. A writer that lives
+    // goes on with the next one, once we are where it may not overwrite.
+    const bool look = nothing_more || !attached_ || cursor_ < released_;
+    if (!look || !skip_gap()) break;
+    --left;
   }
-  if (drops && (!place_known || full_at(cursor_))) fold_.note_loss(1);
+  attached_ = true;
 }
 
-void Segment::push(const ring::RecordValue& record, bool drops) {
-  if (record.index > cursor_ || (drops && full_at(record.index))) fold_.note_loss(1);
-  cursor_ = record.index + 1;
+// False: nothing was there.
+bool Segment::read(std::vector<ring::EventValue>& buffer, uint64_t& left) {
+  const ring::Reader::Drained done = reader_.drain(cursor_, buffer);
+  if (done.next_index <= cursor_) return false;
+  for (size_t i = 0; i < done.count; ++i) push(buffer[i]);
+  gap_ |= done.next_index > cursor_;
+  cursor_ = std::max(cursor_, done.next_index);
+  left -= std::min<uint64_t>(left, done.count + done.lost);
+  return true;
+}
+
+bool Segment::skip_gap() {
+  const auto next = reader_.oldest(cursor_);
+  if (!next) return false;
+  // A writer that is at work may have written this one after we had looked.
+  ring::EventValue event;
+  const bool here = *next == cursor_ || reader_.drain(cursor_, {&event, 1}).next_index > cursor_;
+  if (here) return *next != cursor_;
+  cursor_ = *next;
+  return gap_ = true;
+}
+
+void Segment::push(const ring::EventValue& event) {
+  const bool gap = std::exchange(gap_, false) || event.index > cursor_;
+  cursor_ = event.index + 1;
   ++drained_;
   if (is_worker()) return;
-  last_event_ns_ = std::max(last_event_ns_, record.t1_ns);
-  fold_.push(record, out_);
+  if (is_time(event.t_ns)) last_event_ns_ = std::max(last_event_ns_, event.t_ns);
+  if (gap) timeline_.missed();
+  timeline_.push(event, records_);
+  hand_on();
 }
 
-bool Segment::full_at(uint64_t index) const {
-  return std::find(full_at_.begin(), full_at_.end(), index) != full_at_.end();
+void Segment::hand_on() {
+  const uint64_t needed = fold_.needed_index();
+  for (const Record& record : records_) fold_.push(record, out_);
+  records_.clear();
+  if (fold_.needed_index() != needed) keep_point();
 }
 
-void Segment::release(uint64_t committed) {
+void Segment::keep_point() {
+  if (fold_.incomplete()) timeline_.flag_incomplete();
+  const uint64_t needed = fold_.needed_index();
+  if (cursor_ <= needed) {
+    points_.clear();
+  } else {
+    while (points_.size() > 1 && points_[1].index <= needed) points_.erase(points_.begin());
+    if (points_.size() == kMaxPoints) points_.pop_back();
+  }
+  points_.push_back({cursor_, timeline_.state()});
+}
+
+Position Segment::position() const {
+  return {.pid = identity_.pid,
+          .nonce = identity_.nonce,
+          .next_index = needed(),
+          .state = save_state(points_.front().state)};
+}
+
+void Segment::release(std::optional<uint64_t> committed) {
   committed_ = std::max(committed_, committed);
-  uint64_t target = is_worker() ? cursor_ : std::min(committed_, cursor_);
+  uint64_t target = is_worker() ? cursor_ : std::min(committed_.value_or(released_), cursor_);
   if (cursor_ > target && cursor_ - target > reader_.capacity() / 2) target = cursor_;
   if (target <= released_) return;
   reader_.release(target);
   released_ = target;
-  full_at_.push_back(target + reader_.capacity());
-  if (full_at_.size() > kTailsRemembered) full_at_.erase(full_at_.begin());
 }
 
 double Segment::fill() const {
-  const uint64_t held = head_ > released_ ? head_ - released_ : 0;
+  const uint64_t held = cursor_ > released_ ? cursor_ - released_ : 0;
   return std::min(1.0, static_cast<double>(held) / static_cast<double>(reader_.capacity()));
 }
 
 bool Segment::closed() const { return (identity_.facts & kFactClosed) != 0; }
-bool Segment::active() const { return head_ > 0 || now().since_ns > 0; }
-uint64_t Segment::needed() const { return std::max(start_, fold_.needed_index()); }
 int64_t Segment::life_end_ns() const { return alive_ ? INT64_MAX : last_event_ns_; }
 
 std::string Segment::phase_name(uint8_t phase) const {

@@ -1,8 +1,10 @@
-// One open segment: its reader, its fold, and how far both are. Used by Segments only.
+// One open segment: its reader, its timeline and fold, and how far they are. Used by Segments only.
 //
 // Thread safety: none, one owner. Lifetime: does not move (the fold asks the reader for names).
-// Where records were dropped is known exactly: a writer drops only when head is capacity records
-// ahead of the tail that was in force, so the loss lies right before the record of that number.
+// Where to go on after a restart: the events of the step in progress are read again, by a timeline
+// as it was before them. So a copy of the timeline's state is kept for each close whose successors
+// are still needed; usually that is one, at most kMaxPoints. Each event is read from the ring once,
+// and those that are missing are known by their place: the event after them says so, or its number.
 #pragma once
 
 #include <cstdint>
@@ -11,34 +13,42 @@
 #include <vector>
 
 #include "agent/fold.h"
+#include "agent/position.h"
+#include "agent/timeline.h"
+#include "model/history.h"
 #include "ring/reader.h"
 
 namespace stepscope::agent {
 
 class Segment {
  public:
-  // start: where to go on; without it at the ring's tail.
-  Segment(std::string path, ring::Reader reader, std::optional<uint64_t> start);
+  // position: where an earlier agent was; without it at the ring's tail.
+  Segment(std::string path, ring::Reader reader, const Position* position);
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
+  // A segment that an earlier agent read, up to the steps that the rank's history has.
+  void go_on(const RankHistory& history);
+
   // One poll: identity, is the process alive (a zombie is not; `thorough` costs a look into /proc),
   // drain, and when nothing more can come, the end of the fold.
-  void poll(bool thorough, std::vector<ring::RecordValue>& buffer);
-  void end(std::vector<ring::RecordValue>& buffer);  // as if nothing more could come
+  void poll(bool thorough, std::vector<ring::EventValue>& buffer);
+  void end(std::vector<ring::EventValue>& buffer);  // as if nothing more could come
 
-  // Frees the ring up to `committed`, and more where the step in progress alone fills half of it.
-  void release(uint64_t committed);
+  // Frees the ring up to what was ever committed, and more where the step in progress alone fills
+  // half of it.
+  void release(std::optional<uint64_t> committed);
   bool removable() const { return ended_ && !alive_ && (is_worker() || committed_ == needed()); }
-  double fill() const;  // 0 to 1
+  double fill() const;  // 0 to 1: of the ring, drained and not released
 
   bool is_worker() const { return identity_.role == wire::Role::kWorker; }
-  bool closed() const;  // by the recorder itself: nothing more comes
-  bool active() const;  // the process did something that we observe
-  uint64_t needed() const;
-  bool moved() const { return needed() != committed_; }
-  int64_t life_end_ns() const;  // of the process: its last record, or never while it lives
-  ring::NowValue now() const { return reader_.now(); }
+  bool closed() const;                          // by the recorder itself: nothing more comes
+  bool active() const { return drained_ > 0; }  // the process did something that we observe
+  uint64_t needed() const { return points_.front().index; }
+  bool moved() const { return needed() != committed_; }  // or was never committed
+  Position position() const;
+  int64_t life_end_ns() const;  // of the process: its last event, or never while it lives
+  Now now() const { return timeline_.now(); }
   std::string phase_name(uint8_t phase) const;
 
   const std::string& path() const { return path_; }
@@ -47,30 +57,43 @@ class Segment {
   Fold& fold() { return fold_; }
   Folded& out() { return out_; }
   bool alive() const { return alive_; }
-  uint64_t drained() const { return drained_; }
+  uint64_t drained() const { return drained_; }  // by this agent
   uint64_t dropped() const { return dropped_; }
-  uint64_t head() const { return head_; }
+  uint64_t written() const { return cursor_; }  // events, as far as they were drained
 
   std::optional<int32_t> rank;  // once it counts
 
  private:
+  struct Point {
+    uint64_t index;
+    TimelineState state;  // before that event
+  };
+  static constexpr size_t kMaxPoints = 4;
+
   void refresh_identity();
-  void drain(std::vector<ring::RecordValue>& buffer);
-  void push(const ring::RecordValue& record, bool drops);
-  bool full_at(uint64_t index) const;
+  void drain(std::vector<ring::EventValue>& buffer, bool nothing_more);
+  bool read(std::vector<ring::EventValue>& buffer, uint64_t& left);
+  bool skip_gap();
+  void push(const ring::EventValue& event);
+  void hand_on();
+  void keep_point();
 
   std::string path_;
   ring::Reader reader_;
   ring::IdentityValue identity_;
+  Timeline timeline_;
   Fold fold_;
+  std::vector<Record> records_;  // of one event, for the fold
   Folded out_;
-  uint64_t start_;   // where this agent began
-  uint64_t cursor_;  // first record not drained
-  uint64_t committed_;
+  uint64_t cursor_;  // first event not drained
+  std::optional<uint64_t> committed_;
   uint64_t released_;  // the ring's tail
-  uint64_t head_ = 0, dropped_ = 0, drained_ = 0;
-  std::vector<uint64_t> full_at_;  // tail + capacity, for the newest tails
+  uint64_t dropped_ = 0, drained_ = 0;
+  std::vector<Point> points_;  // never empty; the first is the one to go on from
   int64_t last_event_ns_ = 0;
+  bool restored_ = false;
+  bool gap_ = false;  // events before the next one are missing
+  bool attached_ = false;
   bool alive_ = true, ended_ = false;
 };
 

@@ -6,19 +6,16 @@
 #include <map>
 #include <utility>
 
+#include "agent/counters.h"
+#include "agent/notices.h"
 #include "agent/segment.h"
 #include "base/file.h"
 
 namespace stepscope::agent {
 namespace {
 
-constexpr size_t kBuffer = 1024;         // records a read
+constexpr size_t kBuffer = 1024;         // events a read
 constexpr uint64_t kThoroughEvery = 10;  // polls between two looks into /proc for a worker
-constexpr size_t kMaxNotices = 20;
-
-struct Counters {
-  int64_t written = 0, dropped = 0, cost_ns = 0, cost_calls = 0;
-};
 
 // The newest process of a rank.
 struct Holder {
@@ -34,35 +31,13 @@ bool at_the_same_time(const Holder& holder, const Segment& segment) {
   return holder.opened_ns < segment.life_end_ns() && segment.identity().mono_ns < holder.end_ns;
 }
 
-auto position_of(std::vector<RankHistory>& ranks, int32_t rank) {
-  return std::lower_bound(ranks.begin(), ranks.end(), rank,
-                          [](const RankHistory& r, int32_t number) { return r.rank < number; });
-}
-
 RankHistory& history_of(RunHistory& run, int32_t rank) {
-  auto at = position_of(run.ranks, rank);
-  if (at == run.ranks.end() || at->rank != rank) {
-    at = run.ranks.insert(at, RankHistory{});
-    at->rank = rank;
-  }
+  auto at = std::lower_bound(run.ranks.begin(), run.ranks.end(), rank,
+                             [](const RankHistory& r, int32_t number) { return r.rank < number; });
+  if (at != run.ranks.end() && at->rank == rank) return *at;
+  at = run.ranks.insert(at, RankHistory{});
+  at->rank = rank;
   return *at;
-}
-
-// Counters come from the segment and may be anything; sums of these cannot overflow.
-int64_t bounded(uint64_t value) { return static_cast<int64_t>(std::min(value, uint64_t{1} << 47)); }
-
-void add(Counters& sum, Segment& segment) {
-  sum.written += bounded(segment.head());
-  sum.dropped += bounded(segment.dropped());
-  sum.cost_ns += bounded(segment.reader().cost_ns()) * wire::kCostEvery;
-  sum.cost_calls += bounded(segment.reader().cost_calls()) * wire::kCostEvery;
-}
-
-void note(RunHistory& run, const std::string& text) {
-  auto& notices = run.notices;
-  if (notices.size() < kMaxNotices &&
-      std::find(notices.begin(), notices.end(), text) == notices.end())
-    notices.push_back(text);
 }
 
 }  // namespace
@@ -74,7 +49,7 @@ void Batch::clear() {
 
 struct Segments::Impl {
   std::string folder;
-  std::map<std::pair<int32_t, uint64_t>, uint64_t> start;  // pid, nonce -> index
+  std::map<std::pair<int32_t, uint64_t>, Position> start;  // by pid and nonce
   std::vector<std::unique_ptr<Segment>> segments;          // by the time they were made
   std::set<std::string> known;          // names in the folder: open, or cannot be read
   std::map<int32_t, Holder> holders;    // by rank
@@ -82,7 +57,7 @@ struct Segments::Impl {
   std::set<int32_t> pids;
   WorkerTotals workers;
   int64_t retired_worker_drops = 0;
-  std::vector<ring::RecordValue> buffer = std::vector<ring::RecordValue>(kBuffer);
+  std::vector<ring::EventValue> buffer = std::vector<ring::EventValue>(kBuffer);
   std::optional<wire::Control> control;
   uint64_t polls = 0;
   double fullest = 0;
@@ -134,12 +109,12 @@ void Segments::Impl::open(const std::string& name, RunHistory& run) {
   known.insert(name);
   const ring::IdentityValue id = reader->identity();
   const auto at = start.find({id.pid, id.nonce});
-  const auto from = at != start.end() ? std::optional(at->second) : std::nullopt;
+  const Position* from = at != start.end() ? &at->second : nullptr;
   auto segment = std::make_unique<Segment>(path, std::move(*reader), from);
   pids.insert(id.pid);
   if (segment->is_worker())
     ++workers.processes;
-  else if (from)
+  else if (from != nullptr)
     go_on(*segment, run);
   if (control && !segment->is_worker()) segment->reader().control(*control);
   const auto later = [](const auto& a, const auto& b) {
@@ -155,7 +130,7 @@ void Segments::Impl::go_on(Segment& segment, RunHistory& run) {
   const auto rank = std::find_if(run.ranks.begin(), run.ranks.end(),
                                  [&](const RankHistory& r) { return r.pid == id.pid; });
   if (rank == run.ranks.end()) return;
-  if (rank->steps + rank->failed_steps > 0) segment.fold().resume(rank->last_end_ns);
+  segment.go_on(*rank);
   bind(segment, rank->rank, run);
 }
 
@@ -251,9 +226,7 @@ void Segments::Impl::hand_over_all(RunHistory& run, Batch& batch) {
   for (const auto& segment : segments) {
     if (segment->is_worker()) continue;
     hand_over(*segment, run, batch);
-    if (segment->moved())
-      batch.positions.push_back(
-          {segment->identity().pid, segment->identity().nonce, segment->needed()});
+    if (segment->moved()) batch.positions.push_back(segment->position());
   }
   refresh(run);
   measure_fullest();
@@ -277,7 +250,7 @@ void Segments::Impl::refresh(RunHistory& run) {
   for (const auto& segment : segments) {
     if (segment->is_worker()) workers.dropped += bounded(segment->dropped());
     if (!segment->rank) continue;
-    add(sums[*segment->rank], *segment);
+    sums[*segment->rank].add(*segment);
     Holder& holder = holders[*segment->rank];
     if (!same_process(holder, segment->identity()) ||
         holder.opened_ns > segment->identity().mono_ns)
@@ -293,6 +266,7 @@ void Segments::Impl::refresh(RunHistory& run) {
     r.cost_ns = std::max(r.cost_ns, sum.cost_ns);
     r.cost_calls = std::max(r.cost_calls, sum.cost_calls);
   }
+  note_drops(run);
 }
 
 void Segments::Impl::measure_fullest() {
@@ -301,7 +275,7 @@ void Segments::Impl::measure_fullest() {
 }
 
 void Segments::Impl::retire(Segment& segment) {
-  if (segment.rank) add(retired[*segment.rank], segment);
+  if (segment.rank) retired[*segment.rank].add(segment);
   if (segment.is_worker()) retired_worker_drops += bounded(segment.dropped());
   ::unlink(segment.path().c_str());
 }
@@ -341,7 +315,7 @@ std::map<int32_t, Segment*> Segments::Impl::shown() const {
 Segments::Segments(std::string folder, const std::vector<Position>& positions)
     : impl_(std::make_unique<Impl>()) {
   impl_->folder = std::move(folder);
-  for (const Position& p : positions) impl_->start[{p.pid, p.nonce}] = p.next_index;
+  for (const Position& p : positions) impl_->start[{p.pid, p.nonce}] = p;
 }
 Segments::~Segments() = default;
 Segments::Segments(Segments&&) noexcept = default;
@@ -379,7 +353,7 @@ void Segments::release(const std::vector<Position>& committed) {
   for (const Position& p : committed) until[{p.pid, p.nonce}] = p.next_index;
   for (const auto& segment : s.segments) {
     const auto at = until.find({segment->identity().pid, segment->identity().nonce});
-    segment->release(at != until.end() ? at->second : 0);
+    segment->release(at != until.end() ? std::optional(at->second) : std::nullopt);
   }
   s.drop_removable();
   s.measure_fullest();
@@ -398,7 +372,7 @@ const WorkerTotals& Segments::workers() const { return impl_->workers; }
 std::vector<RankNow> Segments::now() const {
   std::vector<RankNow> list;
   for (const auto& [rank, segment] : impl_->shown()) {
-    const ring::NowValue now = segment->now();
+    const Now now = segment->now();
     list.push_back({.rank = rank,
                     .pid = segment->identity().pid,
                     .alive = segment->alive(),

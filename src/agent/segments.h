@@ -7,7 +7,7 @@
 //     segments.poll(run, now, batch);                // every 100 ms; `batch` grows until committed
 //     if (a second has passed || segments.fullest() >= kCommitEarly) {
 //       store.commit(run, <batch as store::Batch>);  // history and positions in one transaction
-//       segments.release(batch.positions);           // now writers may overwrite those records
+//       segments.release(batch.positions);           // now writers may overwrite those events
 //       batch.clear();
 //     }
 // and at the end: segments.finish(run, now, batch); commit; release. When fullest() >= kCommitEarly
@@ -18,12 +18,13 @@
 // kMaxSegments open at a time; a poll ends even when a writer never rests. Every byte of a segment
 // is hostile (ring::Reader, Fold).
 // Invariant: a step is handed out once. The history and the positions of one moment belong
-// together: after a restart with both no step is lost or doubled, as long as the ring still holds
-// its records.
+// together: after a restart with both no step is lost, doubled or different, as long as the ring
+// still holds its events. Where it does not, and where a writer found no room, the step concerned is
+// incomplete.
 //
 // Which rank: the header's, else 0. A later process of the same rank is another attempt of it; one
 // that runs at the same time gets the next free number and a notice. A process counts from its
-// first step on, or, when its header names a rank that nobody has, from its first record on:
+// first step on, or, when its header names a rank that nobody has, from its first event on:
 // launchers and helpers that import torch and never train do not.
 #pragma once
 
@@ -33,19 +34,13 @@
 #include <string>
 #include <vector>
 
+#include "agent/now.h"
+#include "agent/position.h"
 #include "model/history.h"
-#include "ring/reader.h"
 #include "sampler/sampler.h"
+#include "wire/segment_format.h"
 
 namespace stepscope::agent {
-
-// Where to go on in a segment: the first record that is still needed (same fields as
-// store::SegmentPosition).
-struct Position {
-  int32_t pid = 0;
-  uint64_t nonce = 0;
-  uint64_t next_index = 0;
-};
 
 // What is to be committed besides the history; has the fields of store::Batch.
 struct Batch {
@@ -59,11 +54,11 @@ struct RankNow {
   int32_t rank = 0;
   int32_t pid = 0;
   bool alive = false;
-  ring::NowValue now{};
+  Now now{};
   std::string phase;  // a phase's name or the user's; empty: nothing was ever recorded
 };
 
-// Dataloader workers seen so far; their records are drained and counted, not folded.
+// Dataloader workers seen so far; their events are drained and counted, not folded.
 struct WorkerTotals {
   int64_t processes = 0;
   int64_t records = 0;
@@ -84,13 +79,13 @@ class Segments {
   // Looks for new segments, drains all, adds steps and occurrences to run.ranks (inserted in order
   // of rank when first seen) and occurrences to `batch`, refreshes the ranks' identity, facts,
   // counters and attempt, and adds to run.notices what the card must say (a segment that cannot be
-  // read, two living processes of one rank). Sets the heartbeat to now_ns (CLOCK_MONOTONIC). A
+  // read, two living processes of one rank, dropped events). Sets the heartbeat to now_ns (CLOCK_MONOTONIC). A
   // process that is gone, or closed its segment, is drained to its end and its last step closed.
   void poll(RunHistory& run, int64_t now_ns, Batch& batch);
 
   // After the commit of these positions: frees ring space; removes the files of processes that are
   // gone and wholly committed. Call it also when storing is impossible, or the rings fill up. Where
-  // a step in progress alone has filled half a ring, its records are freed too: they are in the
+  // a step in progress alone has filled half a ring, its events are freed too: they are in the
   // fold, and only a killed agent loses them.
   void release(const std::vector<Position>& committed);
 

@@ -1,129 +1,18 @@
 #include "agent/segments.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <fstream>
 
-#include "base/file.h"
-#include "model/facts.h"
-#include "ring/writer.h"
-#include "sampler/sampler.h"
+#include "agent/notices.h"
+#include "agent/segments_fixture.h"
 
 namespace stepscope::agent {
 namespace {
 
-// A process of the run as far as the agent can see it: a child that does nothing, and a segment in
-// its name.
-class FakeProcess {
- public:
-  FakeProcess(const std::string& folder, int rank, size_t segment_bytes = wire::kRankSegmentBytes,
-              wire::Role role = wire::Role::kRank) {
-    ring::SegmentOptions options;
-    options.folder = folder;
-    options.role = role;
-    options.segment_bytes = segment_bytes;
-    options.shm_share = 0.9;
-    options.rank = rank;
-    options.world_size = std::max(1, rank + 1);
-    auto created = ring::Writer::create(options);
-    EXPECT_TRUE(created) << created.error().message;
-    writer_ = *created;
-    pid_ = fork();
-    if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      for (;;) pause();
-    }
-    identity().pid = pid_;
-    identity().pid_start_ticks = sampler::process_start(pid_).value_or(0);
-    identity().mono_ns = 1'000 * ++count_;
-  }
-  ~FakeProcess() {
-    die();
-    munmap(&writer_.head(), identity().segment_bytes);
-  }
-  FakeProcess(const FakeProcess&) = delete;
-  FakeProcess& operator=(const FakeProcess&) = delete;
-
-  wire::Identity& identity() { return writer_.head().identity; }
-  ring::Writer& writer() { return writer_; }
-  int32_t pid() { return identity().pid; }
-  void die() {
-    if (pid_ == 0) return;
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    pid_ = 0;
-  }
-  void fact(uint32_t fact) { identity().facts.fetch_or(fact); }
-
-  bool span(Phase phase, int64_t t0_ns, int64_t t1_ns) {
-    return writer_.write({.t0_ns = t0_ns,
-                          .t1_ns = t1_ns,
-                          .step = step_,
-                          .kind = wire::RecordKind::kSpan,
-                          .phase = static_cast<uint8_t>(phase),
-                          .flags = 0});
-  }
-  // Steps of 100 ns with an optimizer of 30 each, from where the last one ended.
-  void steps(int count) {
-    for (int i = 0; i < count; ++i) {
-      span(Phase::kOptimizer, now_ns_ + 10, now_ns_ + 40);
-      if (writer_.write({.t0_ns = now_ns_,
-                         .t1_ns = now_ns_ + 100,
-                         .step = step_,
-                         .kind = wire::RecordKind::kStep,
-                         .phase = 0,
-                         .flags = 0}))
-        ++step_;
-      now_ns_ += 100;
-    }
-  }
-  int64_t now_ns() const { return now_ns_; }
-  void begin_at(int64_t now_ns) { now_ns_ = now_ns; }
-
- private:
-  static inline int count_ = 0;
-  pid_t pid_ = 0;
-  ring::Writer writer_;
-  uint32_t step_ = 0;
-  int64_t now_ns_ = 1'000'000;
-};
-
-class SegmentsTest : public testing::Test {
- protected:
-  SegmentsTest() {
-    char name[] = "/dev/shm/stepscope-segments-test-XXXXXX";
-    folder_ = mkdtemp(name);
-    run_.settings.warmup_steps = 0;
-  }
-  ~SegmentsTest() override { remove_tree(folder_); }
-
-  void poll(Segments& segments) { segments.poll(run_, 5, batch_); }
-  void commit(Segments& segments) {
-    segments.release(batch_.positions);
-    for (const Position& p : batch_.positions) {
-      std::erase_if(stored_,
-                    [&](const Position& old) { return old.pid == p.pid && old.nonce == p.nonce; });
-      stored_.push_back(p);
-    }
-    batch_.clear();
-  }
-  size_t files() const { return list_folder(folder_).size(); }
-
-  std::string folder_;
-  RunHistory run_;
-  Batch batch_;
-  std::vector<Position> stored_;  // as run.db would hold them
-};
-
 TEST_F(SegmentsTest, StepsOfEachRankReachItsHistory) {
   FakeProcess one(folder_, 1), zero(folder_, 0);
-  zero.identity().facts = kFactDataLoader;
+  zero.identity().facts = kFactDdp;
   one.steps(3);
   zero.steps(2);
   Segments segments(folder_);
@@ -132,9 +21,9 @@ TEST_F(SegmentsTest, StepsOfEachRankReachItsHistory) {
   ASSERT_EQ(run_.ranks.size(), 2u);
   EXPECT_EQ(run_.ranks[0].rank, 0);
   EXPECT_EQ(run_.ranks[0].steps, 2);
-  EXPECT_EQ(run_.ranks[0].facts, kFactDataLoader);
+  EXPECT_EQ(run_.ranks[0].facts, kFactDdp | kFactDataLoader);
   EXPECT_EQ(run_.ranks[0].pid, zero.pid());
-  EXPECT_EQ(run_.ranks[0].records_written, 4);
+  EXPECT_EQ(run_.ranks[0].records_written, 10);
   EXPECT_EQ(run_.ranks[1].rank, 1);
   EXPECT_EQ(run_.ranks[1].steps, 3);
   EXPECT_EQ(run_.ranks[1].raw[2].rank, 1);
@@ -199,7 +88,7 @@ TEST_F(SegmentsTest, ADeadProcessIsDrainedEndedCommittedAndRemoved) {
   Segments segments(folder_);
   poll(segments);
   process.steps(1);
-  process.span(Phase::kOptimizer, process.now_ns(), process.now_ns() + 50);
+  process.optimizer(process.now_ns(), process.now_ns() + 50);
   process.die();
   poll(segments);
   EXPECT_FALSE(segments.any_alive());
@@ -208,15 +97,15 @@ TEST_F(SegmentsTest, ADeadProcessIsDrainedEndedCommittedAndRemoved) {
   commit(segments);
   EXPECT_EQ(files(), 0u);
   EXPECT_TRUE(segments.any_seen());
-  EXPECT_EQ(run_.ranks[0].records_written, 7);
+  EXPECT_EQ(run_.ranks[0].records_written, 16);
   poll(segments);
   EXPECT_EQ(run_.ranks[0].steps, 4);
-  EXPECT_EQ(run_.ranks[0].records_written, 7);
+  EXPECT_EQ(run_.ranks[0].records_written, 16);
 }
 
 TEST_F(SegmentsTest, AClosedSegmentIsEndedWhileItsProcessLives) {
   FakeProcess process(folder_, 0);
-  process.span(Phase::kOptimizer, process.now_ns(), process.now_ns() + 50);
+  process.optimizer(process.now_ns(), process.now_ns() + 50);
   Segments segments(folder_);
   poll(segments);
   EXPECT_EQ(run_.ranks[0].steps, 0);
@@ -229,86 +118,136 @@ TEST_F(SegmentsTest, AClosedSegmentIsEndedWhileItsProcessLives) {
   EXPECT_EQ(files(), 1u);
 }
 
-TEST_F(SegmentsTest, AHoleOfAKilledWriterMakesItsStepIncomplete) {
+TEST_F(SegmentsTest, ADamagedEventMakesItsStepIncompleteAtTheEnd) {
   FakeProcess process(folder_, 0);
   process.steps(1);
-  uint64_t hole;
-  ASSERT_TRUE(process.writer().claim(hole));
-  process.steps(2);
   Segments segments(folder_);
   poll(segments);
-  EXPECT_EQ(run_.ranks[0].steps, 1);
+  process.steps(2);
+  process.event(9).seq = 0;  // the end of the third step's fetch
+  poll(segments);
+  EXPECT_EQ(run_.ranks[0].steps, 2);
   process.die();
   poll(segments);
   EXPECT_EQ(run_.ranks[0].steps, 3);
   EXPECT_EQ(run_.ranks[0].incomplete_steps, 1);
-  EXPECT_TRUE(run_.ranks[0].raw[1].incomplete);
+  EXPECT_TRUE(run_.ranks[0].raw[2].incomplete);
+}
+
+TEST_F(SegmentsTest, AnAgentThatComesLateReadsFromTheOldestEventThatIsThere) {
+  FakeProcess process(folder_, 0, wire::kWorkerSegmentBytes);
+  const auto capacity = static_cast<int>(process.writer().capacity());
+  for (int i = 0; i < 3; ++i) {
+    process.steps(capacity / 5);
+    process.writer().head().reader.tail = process.writer().written();
+    process.writer().head().reader.tail_check = ~process.writer().written();
+  }
+  process.writer().head().reader.tail = 7;  // and the tail is damaged
+  process.steps(5);
+  Segments segments(folder_);
+  poll(segments);
+  ASSERT_GT(run_.ranks[0].steps, capacity / 5);
+  EXPECT_EQ(run_.ranks[0].incomplete_steps, 1);
+  EXPECT_TRUE(run_.ranks[0].raw[0].incomplete);
 }
 
 TEST_F(SegmentsTest, DropsMakeTheStepIncompleteInWhichTheyWere) {
   FakeProcess process(folder_, 0, wire::kWorkerSegmentBytes);
-  const uint64_t capacity = process.writer().capacity();
+  const int64_t whole = static_cast<int64_t>(process.writer().capacity() - 2) / 4;
   Segments segments(folder_);
-  process.steps(static_cast<int>(capacity / 2) + 50);  // 100 records too many
+  process.steps(static_cast<int>(whole) + 602);  // 2,406 events too many
   poll(segments);
   EXPECT_DOUBLE_EQ(segments.fullest(), 1);
-  EXPECT_EQ(run_.ranks[0].records_dropped, 100);
-  process.span(Phase::kOptimizer, 1, 2);
+  const int64_t dropped = run_.ranks[0].records_dropped;
+  EXPECT_EQ(dropped, 4 * (whole + 602) + 2 - static_cast<int64_t>(process.writer().capacity()));
   EXPECT_EQ(run_.ranks[0].incomplete_steps, 0);
+  ASSERT_EQ(run_.notices.size(), 1u);
+  EXPECT_EQ(run_.notices[0].substr(0, 52), "rank 0: 2,406 events were dropped because the agent ");
   commit(segments);
-  EXPECT_DOUBLE_EQ(segments.fullest(), 0);
+  EXPECT_LT(segments.fullest(), 0.01);
   process.steps(20);
   poll(segments);
   EXPECT_EQ(run_.ranks[0].incomplete_steps, 1);
-  EXPECT_EQ(run_.ranks[0].steps, static_cast<int64_t>(capacity / 2) + 20);
-  EXPECT_TRUE(run_.ranks[0].raw[capacity / 2].incomplete);
+  EXPECT_EQ(run_.ranks[0].steps, whole + 20);
+  EXPECT_TRUE(run_.ranks[0].raw[static_cast<size_t>(whole)].incomplete);
+  EXPECT_FALSE(run_.ranks[0].raw[static_cast<size_t>(whole) + 1].incomplete);
+  process.steps(static_cast<int>(whole) + 1);
   poll(segments);
-  EXPECT_EQ(run_.ranks[0].records_dropped, 101);
+  EXPECT_GT(run_.ranks[0].records_dropped, dropped);
+  ASSERT_EQ(run_.notices.size(), 1u);  // of the same notice, the newest number
+  EXPECT_EQ(run_.notices[0].find("2,406"), std::string::npos);
+}
+
+TEST(NoticeOfDrops, IsOneOfAllRanksWithTheNewestNumber) {
+  RunHistory run;
+  run.notices = {"another"};
+  run.ranks.resize(3);
+  note_drops(run);
+  EXPECT_EQ(run.notices.size(), 1u);
+  run.ranks[1].rank = 3;
+  run.ranks[1].records_dropped = 1;
+  note_drops(run);
+  ASSERT_EQ(run.notices.size(), 2u);
+  EXPECT_EQ(run.notices[1],
+            "rank 3: 1 event was dropped because the agent was held up; the steps concerned are "
+            "marked incomplete and left out of the averages");
+  run.ranks[2].records_dropped = 1'234'567;
+  note_drops(run);
+  ASSERT_EQ(run.notices.size(), 2u);
+  EXPECT_EQ(run.notices[1].substr(0, 40), "2 ranks: 1,234,568 events were dropped b");
 }
 
 TEST_F(SegmentsTest, AStepLargerThanTheRingIsNotLost) {
   FakeProcess process(folder_, 0, wire::kWorkerSegmentBytes);
+  process.steps(0);
   const int64_t begin_ns = process.now_ns();
   Segments segments(folder_);
-  const int records = static_cast<int>(process.writer().capacity()) * 5;
-  for (int i = 0; i < records; ++i) {
+  const int spans = static_cast<int>(process.writer().capacity()) * 3;
+  for (int i = 0; i < spans; ++i) {
     ASSERT_TRUE(process.span(Phase::kForward, begin_ns + 2 * i, begin_ns + 2 * i + 1));
     if (i % 100 == 99) {
       poll(segments);
       commit(segments);
     }
   }
-  process.writer().write({.t0_ns = begin_ns,
-                          .t1_ns = begin_ns + 2 * records,
-                          .step = 0,
-                          .kind = wire::RecordKind::kStep,
-                          .phase = 0,
-                          .flags = 0});
+  process.begin_at(begin_ns + 2 * spans);
+  process.steps(1);
   poll(segments);
   ASSERT_EQ(run_.ranks[0].raw.size(), 1u);
-  EXPECT_EQ(run_.ranks[0].raw[0][Phase::kForward], records);
+  EXPECT_EQ(run_.ranks[0].raw[0].begin_ns, begin_ns);
+  EXPECT_EQ(run_.ranks[0].raw[0][Phase::kForward], spans);
   EXPECT_FALSE(run_.ranks[0].raw[0].incomplete);
   EXPECT_EQ(run_.ranks[0].records_dropped, 0);
 }
 
-TEST_F(SegmentsTest, AStepWhoseRecordsWereFreedIsIncompleteAfterARestart) {
-  FakeProcess process(folder_, 0, wire::kWorkerSegmentBytes);
-  process.steps(2);
-  {
-    Segments first(folder_);
-    poll(first);
-    commit(first);
-    for (uint64_t i = 0; i < process.writer().capacity() * 3 / 4; ++i)
-      process.span(Phase::kForward, process.now_ns() + 1, process.now_ns() + 2);
-    poll(first);
-    commit(first);
+// Freed before its step was stored: read again when nobody has overwritten it, else incomplete.
+TEST_F(SegmentsTest, AStepWhoseEventsWereFreedIsIncompleteAfterARestartIfTheyAreGone) {
+  for (const bool gone : {false, true}) {
+    FakeProcess process(folder_, gone ? 1 : 0, wire::kWorkerSegmentBytes);
+    process.steps(2);
+    const auto forwards = [&](uint64_t events) {
+      for (uint64_t i = 0; i < events / 2; ++i)
+        process.span(Phase::kForward, process.now_ns() + 1, process.now_ns() + 2);
+    };
+    {
+      Segments first(folder_, stored_);
+      poll(first);
+      commit(first);
+      forwards(process.writer().capacity() * 3 / 4);
+      poll(first);
+      commit(first);
+    }
+    if (gone) forwards(process.writer().capacity() / 2);
+    process.steps(2);
+    Segments second(folder_, stored_);
+    poll(second);
+    commit(second);
+    const RankHistory& rank = run_.ranks.back();
+    EXPECT_EQ(rank.steps, 4);
+    EXPECT_EQ(rank.raw[2].incomplete, gone);
+    EXPECT_EQ(rank.raw[3].step, 3);
+    EXPECT_FALSE(rank.raw[3].incomplete);
   }
-  process.steps(2);
-  Segments second(folder_, stored_);
-  poll(second);
-  EXPECT_EQ(run_.ranks[0].steps, 4);
-  EXPECT_TRUE(run_.ranks[0].raw[2].incomplete);
-  EXPECT_FALSE(run_.ranks[0].raw[3].incomplete);
 }
 
 TEST_F(SegmentsTest, WorkersAreCountedAndTheirFilesGoWhenTheyDo) {
@@ -318,9 +257,9 @@ TEST_F(SegmentsTest, WorkersAreCountedAndTheirFilesGoWhenTheyDo) {
   Segments segments(folder_);
   poll(segments);
   EXPECT_EQ(segments.workers().processes, 1);
-  EXPECT_EQ(segments.workers().records, 8);
+  EXPECT_EQ(segments.workers().records, 18);
   EXPECT_EQ(run_.ranks[0].steps, 1);
-  EXPECT_EQ(run_.ranks[0].records_written, 2);
+  EXPECT_EQ(run_.ranks[0].records_written, 6);
   worker.die();
   poll(segments);
   commit(segments);
@@ -346,7 +285,7 @@ TEST_F(SegmentsTest, ALaterProcessOfARankIsAnotherAttempt) {
   EXPECT_EQ(run_.ranks[0].steps, 5);
   EXPECT_EQ(run_.ranks[0].attempt, 1);
   EXPECT_EQ(run_.ranks[0].pid, second.identity().pid);
-  EXPECT_EQ(run_.ranks[0].records_written, 10);
+  EXPECT_EQ(run_.ranks[0].records_written, 24);
   EXPECT_TRUE(run_.notices.empty());
 }
 
@@ -420,7 +359,7 @@ TEST_F(SegmentsTest, WithoutAnyStepTheProcessIsThereAtTheEnd) {
 TEST_F(SegmentsTest, TheEndClosesTheLastStepOfALivingProcess) {
   FakeProcess process(folder_, 0);
   process.steps(1);
-  process.span(Phase::kOptimizer, process.now_ns() + 5, process.now_ns() + 50);
+  process.optimizer(process.now_ns() + 5, process.now_ns() + 50);
   Segments segments(folder_);
   segments.finish(run_, 5, batch_);
   ASSERT_EQ(run_.ranks[0].steps, 2);
@@ -430,7 +369,7 @@ TEST_F(SegmentsTest, TheEndClosesTheLastStepOfALivingProcess) {
 TEST_F(SegmentsTest, TheRestOfTraceStepIsNoStep) {
   FakeProcess process(folder_, 0);
   process.fact(kFactExplicitSteps);
-  process.span(Phase::kOptimizer, process.now_ns() + 5, process.now_ns() + 50);
+  process.optimizer(process.now_ns() + 5, process.now_ns() + 50);
   Segments segments(folder_);
   segments.finish(run_, 5, batch_);
   EXPECT_EQ(run_.ranks[0].steps, 0);
@@ -441,7 +380,7 @@ TEST_F(SegmentsTest, NowIsKnownBeforeTheFirstStep) {
   Segments segments(folder_);
   poll(segments);
   EXPECT_TRUE(segments.now().empty());
-  process.writer().head().now.since_ns = 77;
+  process.write(wire::EventCode::kFetchBegin, 77, 1, wire::kGradOn);
   poll(segments);
   ASSERT_EQ(segments.now().size(), 1u);
   EXPECT_EQ(segments.now()[0].rank, 0);

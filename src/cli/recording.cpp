@@ -36,7 +36,7 @@ Settings settings_of(const RunInfo& info) {
 
 std::vector<store::SegmentPosition> stored(const std::vector<agent::Position>& positions) {
   std::vector<store::SegmentPosition> out;
-  for (const agent::Position& p : positions) out.push_back({p.pid, p.nonce, p.next_index});
+  for (const agent::Position& p : positions) out.push_back({p.pid, p.nonce, p.next_index, p.state});
   return out;
 }
 
@@ -74,7 +74,7 @@ void Recording::open_store() {
   run_ = std::move(*history);
   std::vector<agent::Position> resume;
   for (const store::SegmentPosition& p : *positions)
-    resume.push_back({p.pid, p.nonce, p.next_index});
+    resume.push_back({p.pid, p.nonce, p.next_index, p.state});
   segments_ = agent::Segments(folder_, resume);
   store_ = std::move(*opened);
 }

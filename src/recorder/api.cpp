@@ -81,8 +81,10 @@ PhaseScope::~PhaseScope() {
   const bool raised = std::uncaught_exceptions() > exceptions_;
   switch (static_cast<Phase>(phase_)) {
     case Phase::kInput:
-      r.fetch_end(raised ? recorder::FetchEnd::kRaised : recorder::FetchEnd::kBatch,
-                  wire::kUnmeasured);
+      if (raised)
+        r.fetch_failed(/*exhausted=*/false);
+      else
+        r.fetch_end(wire::kUnmeasured);
       break;
     case Phase::kForward:
       r.forward_end(raised);

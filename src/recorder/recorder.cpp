@@ -1,4 +1,4 @@
-// The recorder's life: open, close, fork, pause, facts. The events are in events.cpp.
+// The recorder's life: open, close, fork, pause, facts; and the hot path, which is event() alone.
 #include "recorder/recorder.h"
 
 #include <pthread.h>
@@ -8,12 +8,21 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/hot.h"
 
 namespace stepscope::recorder {
 
-constinit Recorder Recorder::instance_;
+STEPSCOPE_HOT_DATA constinit Recorder Recorder::instance_;
+
+void Recorder::check_layout() {
+  static_assert(offsetof(Recorder, writer_) + ring::Writer::kHotOffset == 64);
+  static_assert(offsetof(Recorder, bound_) < 128);
+}
 
 namespace {
+
+constexpr uint32_t kFirstSample =
+    7;  // a short run has a figure too; its first page faults are over
 
 int64_t cost_of_clock_ns() {
   int64_t best = INT64_MAX;
@@ -56,22 +65,16 @@ Status Recorder::open(const OpenOptions& options) {
 // process itself.
 void Recorder::start_over(const ring::Writer& writer) {
   writer_ = writer;
-  muted_ = loader_started_ = false;
-  until_sample_ = 1;
+  until_sample_ = kFirstSample;
+  clock_ = vdso_clock();
   clock_cost_ns_ = cost_of_clock_ns();
-  last_event_ns_ = 0;
-  sync_depth_ = 0;
-  group_count_ = 0;
-  stack_.clear();
-  clock_ = StepClock{};
-  step_thread_.store(nullptr, std::memory_order_relaxed);
-  for (std::atomic<bool>* flag : {&bound_, &naming_, &in_backward_})
-    flag->store(false, std::memory_order_relaxed);
+  ready_ns_.store(kOutsideBackward, std::memory_order_relaxed);
+  for (auto* thread : {&owner_, &step_thread_}) thread->store(nullptr, std::memory_order_relaxed);
+  for (auto* flag : {&bound_, &naming_}) flag->store(false, std::memory_order_relaxed);
   names_.store(0, std::memory_order_relaxed);
   const uint32_t kept = facts_.load(std::memory_order_relaxed) & wire::kFactTorchImported;
   facts_.store(kept, std::memory_order_relaxed);
   writer_.head().identity.facts.store(kept, std::memory_order_relaxed);
-  show_now(monotonic_ns());
   open_.store(true, std::memory_order_relaxed);
   state_.store(State::kOn, std::memory_order_release);
 }
@@ -79,49 +82,93 @@ void Recorder::start_over(const ring::Writer& writer) {
 // The mapping stays: another thread may be about to write.
 void Recorder::close() {
   if (!is_open()) return;
-  state_.store(State::kOff, std::memory_order_relaxed);
-  clock_.finish(monotonic_ns());
-  settle();
+  pause();
   set_fact(wire::kFactClosed);
   open_.store(false, std::memory_order_relaxed);
 }
 
 // In a forked child: it shares its parent's segment and must not touch it.
 void Recorder::silence_child() {
-  instance_.state_.store(State::kOff, std::memory_order_relaxed);
+  instance_.pause();
   instance_.open_.store(false, std::memory_order_relaxed);
   instance_.writer_ = ring::Writer{};
 }
 
-void Recorder::pause() { state_.store(State::kOff, std::memory_order_relaxed); }
+void Recorder::pause() {
+  state_.store(State::kOff, std::memory_order_relaxed);
+  owner_.store(nullptr, std::memory_order_relaxed);
+}
 void Recorder::resume() {
   State off = State::kOff;
   if (is_open()) state_.compare_exchange_strong(off, State::kResumed, std::memory_order_relaxed);
 }
 
-// Events were missed: what was open may have ended.
-void Recorder::forget_open() {
-  State resumed = State::kResumed;
-  state_.compare_exchange_strong(resumed, State::kOn, std::memory_order_relaxed);
-  stack_.clear();
-  sync_depth_ = 0;
-  loader_started_ = false;
-  in_backward_.store(false, std::memory_order_relaxed);
-  clock_.forget_open();
+// --- the hot path
+
+STEPSCOPE_HOT_CODE [[gnu::noinline]] void Recorder::event(uint32_t what, uint64_t a) {
+  if (!is_owner() && !take_over(what)) [[unlikely]]
+    return;
+  if (--until_sample_ == 0) [[unlikely]]
+    return event_now_and_then(what, a);
+  timespec now;
+  clock_(CLOCK_MONOTONIC, &now);
+  writer_.write(what, a, static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec);
 }
 
-// The first thread that makes an event is the step thread, until a backward or trace_step binds
-// another. That happens once, at the start of training; events that the first thread has in flight
-// at that moment may be lost.
-bool Recorder::bind(const void* self, bool binds) {
-  const void* none = nullptr;
-  if (step_thread_.compare_exchange_strong(none, self, std::memory_order_relaxed)) {
+// One call in kCostEvery also measures what it costs and looks at the control word.
+[[gnu::cold]] void Recorder::event_now_and_then(uint32_t what, uint64_t a) {
+  // A longer call was interrupted: that is the machine's load and not our cost, and 61 times it
+  // would hide all else.
+  constexpr int64_t kLongestNs = 20'000;
+  until_sample_ = wire::kCostEvery;
+  const int64_t begin_ns = monotonic_ns();
+  writer_.write(what, a, monotonic_ns());
+  const int64_t cost = monotonic_ns() - begin_ns - clock_cost_ns_;
+  wire::SegmentHead& head = writer_.head();
+  head.writer.cost_ns.fetch_add(static_cast<uint64_t>(std::clamp<int64_t>(cost, 0, kLongestNs)),
+                                std::memory_order_relaxed);
+  head.writer.cost_calls.fetch_add(1, std::memory_order_relaxed);
+  if (head.control.word.load(std::memory_order_relaxed) !=
+      static_cast<uint32_t>(wire::Control::kOff))
+    return;
+  State on = State::kOn;
+  if (state_.compare_exchange_strong(on, State::kMuted, std::memory_order_relaxed))
+    owner_.store(nullptr, std::memory_order_relaxed);
+}
+
+// Whether the calling thread may write after all. The first thread that makes an event is the step
+// thread, until a backward or trace_step binds another. That happens once, at the start of training;
+// events that the first thread has in flight at that moment may be lost.
+[[gnu::cold]] bool Recorder::take_over(uint32_t what) {
+  State state = state_.load(std::memory_order_relaxed);
+  if (state == State::kOff) return false;
+  const void* self = thread_mark();
+  const void* first = nullptr;
+  const auto code = static_cast<Code>(what & 0xff);
+  const bool binds = code == Code::kBackwardBegin || code == Code::kStepEnter;
+  uint64_t why = wire::kAfterPause;
+  if (step_thread_.compare_exchange_strong(first, self, std::memory_order_relaxed)) {
     bound_.store(binds, std::memory_order_relaxed);
-    return true;
+  } else if (first != self) {
+    if (!binds || bound_.exchange(true, std::memory_order_relaxed)) return false;
+    step_thread_.store(self, std::memory_order_relaxed);
+    if (state == State::kOn) {
+      why = wire::kOtherThread;
+      state = State::kResumed;
+    }
   }
-  if (!binds || bound_.exchange(true, std::memory_order_relaxed)) return false;
-  step_thread_.store(self, std::memory_order_relaxed);
-  forget_open();
+  if (state == State::kMuted && writer_.head().control.word.load(std::memory_order_relaxed) ==
+                                    static_cast<uint32_t>(wire::Control::kOff))
+    return false;
+  if (code == Code::kBackwardBegin) ready_ns_.store(kNotReady, std::memory_order_relaxed);
+  if (state != State::kOn) {
+    State seen = state_.load(std::memory_order_relaxed);
+    if (seen == State::kOff ||
+        !state_.compare_exchange_strong(seen, State::kOn, std::memory_order_relaxed))
+      return false;  // paused meanwhile
+    writer_.write(wire::pack(Code::kResumed), why, monotonic_ns());
+  }
+  owner_.store(self, std::memory_order_relaxed);
   return true;
 }
 
@@ -139,12 +186,6 @@ void Recorder::set_ranks(int rank, int local_rank, int world_size, int local_wor
   id.local_world_size.store(local_world_size, std::memory_order_relaxed);
   id.local_rank.store(local_rank, std::memory_order_relaxed);
   id.rank.store(rank, std::memory_order_relaxed);
-}
-
-uint32_t Recorder::step() const {
-  return writer_ ? static_cast<uint32_t>(
-                       writer_.head().now.phase_and_step.load(std::memory_order_relaxed))
-                 : 0;
 }
 
 uint8_t Recorder::name(const char* user_phase) {

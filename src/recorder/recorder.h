@@ -1,17 +1,16 @@
-// The recorder: lives in the training process, writes spans and steps into the process's segment.
+// The recorder: lives in the training process and writes what happens on the step thread, as it
+// happens, into the process's segment. It knows nothing of steps, phases or spans: what the events
+// mean is decided by the agent (agent::Timeline). That keeps it small enough to be cheap when the
+// model has thrown all of it out of the caches since the last event, which is the usual case.
 //
 // Laws (see wire/segment_format.h): after open() nothing here allocates, locks, makes a system
 // call, logs, throws or waits. When it cannot write it drops and counts.
 //
-// Thread safety: spans come from the step thread. The step thread is the first thread that makes an
-// event, until a backward (or enter_step) is seen on another: that one is it then, for good. Calls
-// from other threads return at once, except ready(), which an autograd thread may make. The ring
-// itself takes many writers.
+// Thread safety: events come from the step thread. The step thread is the first thread that makes
+// an event, until a backward (or enter_step) is seen on another: that one is it then, for good.
+// Calls from other threads return at once, except ready(), which an autograd thread may make.
 // Lifetime: one per process, never destroyed; after fork() the child's copy is silent
 // (pthread_atfork) until it opens a segment of its own.
-//
-// What a step is (design, "A step") is decided here by StepClock, because only here the order of
-// events is certain; where the time of a step went is decided by the agent's fold, from the spans.
 #pragma once
 
 #include <array>
@@ -20,10 +19,9 @@
 #include <cstdint>
 #include <string>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "model/phase.h"
-#include "recorder/phase_stack.h"
-#include "recorder/step_clock.h"
 #include "ring/writer.h"
 #include "wire/segment_format.h"
 
@@ -38,13 +36,13 @@ struct OpenOptions {
   std::string run_id, python_version, torch_version, executable;
 };
 
-class Recorder {
+class alignas(64) Recorder {
  public:
   static Recorder& instance() { return instance_; }
 
   // Once. "No room" and the like are errors, which the caller says once.
   Status open(const OpenOptions& options);
-  void close();  // publishes what is pending, then sets kFactClosed; the file stays
+  void close();  // sets kFactClosed: every event is published; the file stays
   bool recording() const { return state_.load(std::memory_order_relaxed) != State::kOff; }
   bool is_open() const { return open_.load(std::memory_order_relaxed); }
   void pause();
@@ -52,118 +50,100 @@ class Recorder {
   void set_fact(uint32_t fact);
   // When torch.distributed starts.
   void set_ranks(int rank, int local_rank, int world_size, int local_world_size);
-  uint32_t step() const;  // in progress, from 0; from any thread
 
   // loader: a number that stays the same for one loader object and is never used for another
-  void iter_begin(uint64_t loader, bool grad_on);  // DataLoader.__iter__: workers start
-  void iter_end(bool raised);
-  void fetch_begin(uint64_t loader, bool grad_on);
-  void fetch_end(FetchEnd how, uint64_t samples);  // samples: wire::kUnmeasured when not known
+  void iter_begin(uint64_t loader, bool grad_on) {  // DataLoader.__iter__: workers start
+    event(Code::kIterBegin, grad(grad_on), loader);
+  }
+  void iter_end(bool raised) { event(Code::kIterEnd, ending(raised)); }
+  void fetch_begin(uint64_t loader, bool grad_on) {
+    event(Code::kFetchBegin, grad(grad_on), loader);
+  }
+  // samples: wire::kUnmeasured when not known
+  void fetch_end(uint64_t samples) { event(Code::kFetchEnd, 0, samples); }
+  void fetch_failed(bool exhausted) {  // no batch: the loader's end, or an exception
+    event(Code::kFetchEnd, exhausted ? wire::kExhausted : wire::kRaised, wire::kUnmeasured);
+  }
 
   // outermost module with trainable parameters
-  void forward_begin(bool grad_on, bool training_mode);
-  void forward_end(bool raised);
+  void forward_begin(bool grad_on, bool training_mode) {
+    event(Code::kForwardBegin,
+          static_cast<uint8_t>(grad(grad_on) | (training_mode ? wire::kTrainingMode : 0)));
+  }
+  void forward_end(bool raised) { event(Code::kForwardEnd, ending(raised)); }
   void backward_begin();
   void ready();  // all local work of the backward in progress is done
   // reduced: it ended with a wait for other ranks. Returns whether ready() was called within it.
   bool backward_end(bool raised, bool reduced);
-  void optimizer_begin(uint64_t optimizer);
-  void optimizer_end(uint64_t optimizer);
-  void optimizer_skipped();  // GradScaler did not call step
-  void zero_grad();
-  void eval_called();  // of a known root
-  void train_called();
+  void optimizer_begin(uint64_t optimizer) { event(Code::kOptimizerBegin, 0, optimizer); }
+  void optimizer_end(uint64_t optimizer) { event(Code::kOptimizerEnd, 0, optimizer); }
+  void optimizer_skipped() { event(Code::kOptimizerSkipped); }  // GradScaler did not call step
+  void zero_grad() { event(Code::kZeroGrad); }
+  void eval_called() { event(Code::kEvalCalled); }  // of a known root
+  void train_called() { event(Code::kTrainCalled); }
 
   // A blocking wait for other ranks (collective, Work.wait, buffer broadcast). group: a number for
   // the process group.
-  void sync_begin(uint64_t group);
-  void sync_end();
+  void sync_begin(uint64_t group) { event(Code::kSyncBegin, 0, group); }
+  void sync_end() { event(Code::kSyncEnd); }
 
   // Any other phase, and user phases: kH2d, kCheckpoint, kCompile, kGc, kProfiler, kInput, ... or
   // name()'s number.
-  void begin(uint8_t phase);
-  void end(uint8_t phase, bool raised = false);
-  void cancel(uint8_t phase);  // a begin() that turned out to be none: no record
+  void begin(uint8_t phase) { event(Code::kPhaseBegin, 0, 0, phase); }
+  void end(uint8_t phase, bool raised = false) { event(Code::kPhaseEnd, ending(raised), 0, phase); }
+  void cancel(uint8_t phase) { event(Code::kPhaseCancel, 0, 0, phase); }  // begin() was none
   // A built-in name gives that phase's number. Allocates nothing.
   uint8_t name(const char* user_phase);
-  void profiler_window(bool open);  // steps inside are flagged
+  void profiler_window(bool open) { event(Code::kProfilerWindow, open ? wire::kOpen : 0); }
 
   void enter_step();  // trace_step
-  void exit_step(bool raised);
-  // A trace_step inside another, which is ignored and warned about once.
-  bool nested_step_seen() const { return clock_.nested_seen(); }
-  void add_samples(uint64_t samples);  // of the step in progress, besides those of fetched batches
+  void exit_step(bool raised) { event(Code::kStepExit, ending(raised)); }
+  // of the step in progress, besides those of fetched batches
+  void add_samples(uint64_t samples) { event(Code::kSamples, 0, samples); }
 
  private:
-  // kResumed: the step thread has yet to forget what was open.
-  enum class State : uint8_t { kOff, kOn, kResumed };
-  class Call;                 // one public call: whose it is, when, and now and then what it costs
+  using Code = wire::EventCode;
+  enum class State : uint8_t {
+    kOff,      // closed, never opened, or paused
+    kOn,       // an event is owed to the step thread alone
+    kResumed,  // on again; what was open may have ended unseen, which the next event's thread says
+    kMuted,    // the control word says off; it is looked at now and then
+  };
+  static constexpr int64_t kOutsideBackward = -1, kNotReady = 0;
+
   friend class RecorderTest;  // makes recorders of its own
   constexpr Recorder() = default;
 
-  bool mine(bool binds) {
-    const void* self = thread_mark();
-    if (step_thread_.load(std::memory_order_relaxed) != self) return bind(self, binds);
-    if (binds) bound_.store(true, std::memory_order_relaxed);
-    return true;
+  static constexpr uint8_t grad(bool on) { return on ? wire::kGradOn : 0; }
+  static constexpr uint8_t ending(bool raised) { return raised ? wire::kRaised : 0; }
+  void event(Code code, uint8_t flags = 0, uint64_t a = 0, uint8_t phase = 0) {
+    event(wire::pack(code, phase, flags), a);
   }
-  bool bind(const void* self, bool binds);
+  void event(uint32_t what, uint64_t a);  // one function for all: it is in the cache more often
+  void event_now_and_then(uint32_t what, uint64_t a);
+  bool take_over(uint32_t what);
+  bool is_owner() const { return owner_.load(std::memory_order_relaxed) == thread_mark(); }
   static const void* thread_mark();
-  void forget_open();
   void start_over(const ring::Writer& writer);
-
-  void push(Phase phase, int64_t t_ns, uint8_t flags = 0) {
-    push(static_cast<uint8_t>(phase), t_ns, flags);
-  }
-  void push(uint8_t phase, int64_t t_ns, uint8_t flags);
-  void pop(Phase phase, int64_t t_ns, int flags, uint64_t a = wire::kUnmeasured) {
-    pop(static_cast<uint8_t>(phase), t_ns, flags, a);
-  }
-  void pop(uint8_t phase, int64_t t_ns, int flags, uint64_t a);
-  void show_now(int64_t t_ns);
-  void write(const ring::RecordFields& fields) {
-    if (!muted_) writer_.write(fields);
-  }
-  void mark(wire::MarkCode code, int64_t t_ns);
-  void sync_point(uint64_t group, int64_t ready_ns, int64_t leave_ns);
-  void settle() {
-    if (clock_.decided().any) write_decided();
-  }
-  void write_decided();
-  void read_control();
   static void silence_child();
 
   static Recorder instance_;
 
-  std::atomic<State> state_{State::kOff};
-  bool muted_ = false;  // the control word says off; steps are still counted
-  uint32_t until_sample_ = 1;
-  int64_t clock_cost_ns_ = 0;  // of one look at the clock
+  static void check_layout();
+
   std::atomic<const void*> step_thread_{nullptr};
-  std::atomic<bool> bound_{false};  // for good
-  std::atomic<bool> open_{false};
-  std::atomic<uint32_t> facts_{0};
-  std::atomic<uint32_t> names_{0};
-  std::atomic<bool> naming_{false};
-  std::atomic<bool> in_backward_{false};
-  std::atomic<int64_t> ready_ns_{0};  // in the backward in progress; 0: not yet
-
-  int64_t last_event_ns_ = 0;
-  uint64_t started_loader_ = 0;  // its next fetch is the first of its epoch
-  bool loader_started_ = false;
-  int sync_depth_ = 0;
-  uint64_t sync_group_ = 0;
-  int64_t sync_begin_ns_ = 0;
-  struct Group {
-    uint64_t id = 0, points = 0;
-  };
-  // numbers of sync points; those of further groups are not numbered
-  std::array<Group, 16> groups_{};
-  size_t group_count_ = 0;
-
+  std::atomic<int64_t> ready_ns_{kOutsideBackward};  // of the backward in progress
+  int64_t clock_cost_ns_ = 0;                        // of one look at the clock
+  std::atomic<uint32_t> facts_{0}, names_{0};
+  std::atomic<bool> open_{false}, naming_{false};
+  uint8_t reserved_[6] = {};
   ring::Writer writer_;
-  PhaseStack stack_;
-  StepClock clock_;
+  // From the writer's hot part on, one cache line: all that an event touches besides the ring.
+  std::atomic<const void*> owner_{nullptr};  // who may write at once; null: first look why not
+  ClockFunction clock_ = clock_gettime;
+  uint32_t until_sample_ = wire::kCostEvery;
+  std::atomic<State> state_{State::kOff};
+  std::atomic<bool> bound_{false};  // the step thread is it for good
 };
 
 // A word that no other living thread has: cheaper than a thread id.
@@ -174,6 +154,33 @@ inline const void* Recorder::thread_mark() {
   static thread_local char mark;
   return &mark;
 #endif
+}
+
+inline void Recorder::backward_begin() {
+  if (is_owner()) {
+    bound_.store(true, std::memory_order_relaxed);
+    ready_ns_.store(kNotReady, std::memory_order_relaxed);
+  }
+  event(Code::kBackwardBegin);
+}
+
+inline void Recorder::ready() {
+  if (ready_ns_.load(std::memory_order_relaxed) != kOutsideBackward)
+    ready_ns_.store(monotonic_ns(), std::memory_order_relaxed);
+}
+
+inline bool Recorder::backward_end(bool raised, bool reduced) {
+  if (!is_owner()) return false;
+  const int64_t ready_ns = ready_ns_.load(std::memory_order_relaxed);
+  ready_ns_.store(kOutsideBackward, std::memory_order_relaxed);
+  event(Code::kBackwardEnd, static_cast<uint8_t>(ending(raised) | (reduced ? wire::kReduced : 0)),
+        ready_ns > 0 ? static_cast<uint64_t>(ready_ns) : 0);
+  return ready_ns > 0;
+}
+
+inline void Recorder::enter_step() {
+  if (is_owner()) bound_.store(true, std::memory_order_relaxed);
+  event(Code::kStepEnter);
 }
 
 }  // namespace stepscope::recorder

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <type_traits>
@@ -17,19 +18,20 @@
 namespace stepscope::ring {
 namespace {
 
-constexpr size_t kChunk = 256;  // records a read: 12 KB of stack
+constexpr size_t kChunk = 256;  // events a read: 8 KB of stack
 constexpr off_t kMaxSegmentBytes = off_t{1} << 30;
 
-// A record, and the header lines, as bytes from a file: the same layout without atomics.
-struct RecordBytes {
+// An event, and the header lines, as bytes from a file: the same layout without atomics.
+struct EventBytes {
   uint64_t seq;
-  int64_t t0_ns, t1_ns;
-  uint32_t step;
-  uint8_t kind, phase, flags, device;
-  uint64_t a, b;
+  int64_t t_ns;
+  uint64_t a;
+  uint8_t code, phase, flags, device;
+  uint32_t missing;
 };
-static_assert(sizeof(RecordBytes) == sizeof(wire::Record));
-static_assert(offsetof(RecordBytes, a) == offsetof(wire::Record, a));
+static_assert(sizeof(EventBytes) == sizeof(wire::Event));
+static_assert(offsetof(EventBytes, code) == offsetof(wire::Event, what));
+static_assert(std::endian::native == std::endian::little);
 
 struct TailPair {
   uint64_t tail, check;
@@ -37,7 +39,6 @@ struct TailPair {
 static_assert(offsetof(wire::ReaderLine, tail_check) == offsetof(wire::ReaderLine, tail) + 8);
 
 constexpr size_t kTail = offsetof(wire::SegmentHead, reader) + offsetof(wire::ReaderLine, tail);
-constexpr size_t kHead = offsetof(wire::SegmentHead, writer) + offsetof(wire::WriterLine, head);
 
 struct IdentityBytes {
   alignas(wire::Identity) std::array<char, sizeof(wire::Identity)> bytes{};
@@ -70,43 +71,24 @@ bool known_phase(uint8_t phase) {
 }
 
 // Whether the recorder could have written it; unknown flags are taken off.
-bool plausible(RecordValue& r) {
-  if (r.t0_ns < 0 || r.t1_ns < r.t0_ns) return false;
-  constexpr uint8_t kSpanFlags = wire::kSpanRaised | wire::kSpanExhausted | wire::kSpanEpochStart |
-                                 wire::kSpanNotTraining | wire::kSpanEvalForward;
-  constexpr uint8_t kStepFlags = wire::kStepFailed | wire::kStepExplicit | wire::kStepProfiled |
-                                 wire::kStepCompiled | wire::kStepPaused;
-  switch (r.kind) {
-    case wire::RecordKind::kSpan:
-      r.flags &= kSpanFlags;
-      return known_phase(r.phase);
-    case wire::RecordKind::kStep:
-      r.flags &= kStepFlags;
-      return true;
-    case wire::RecordKind::kSync:
-      r.flags = 0;
-      return true;
-    case wire::RecordKind::kMark:
-      r.flags = 0;
-      return r.phase >= static_cast<uint8_t>(wire::MarkCode::kOptimizerSkipped) &&
-             r.phase <= static_cast<uint8_t>(wire::MarkCode::kValidationBegin);
-    case wire::RecordKind::kNone:
-      break;
-  }
-  return false;
+bool plausible(EventValue& e) {
+  e.flags &= wire::kEveryEventFlag;
+  const bool has_phase = e.code == wire::EventCode::kPhaseBegin ||
+                         e.code == wire::EventCode::kPhaseEnd ||
+                         e.code == wire::EventCode::kPhaseCancel;
+  return e.t_ns >= 0 && e.code > wire::EventCode::kNone && e.code <= wire::EventCode::kLast &&
+         (!has_phase || known_phase(e.phase));
 }
 
-RecordValue copy_of(const RecordBytes& bytes, uint64_t index) {
+EventValue copy_of(const EventBytes& bytes, uint64_t index) {
   return {.index = index,
-          .t0_ns = bytes.t0_ns,
-          .t1_ns = bytes.t1_ns,
-          .step = bytes.step,
-          .kind = static_cast<wire::RecordKind>(bytes.kind),
+          .t_ns = bytes.t_ns,
+          .a = bytes.a,
+          .code = static_cast<wire::EventCode>(bytes.code),
           .phase = bytes.phase,
           .flags = bytes.flags,
           .device = bytes.device,
-          .a = bytes.a,
-          .b = bytes.b};
+          .missing = bytes.missing};
 }
 
 Error refused(const std::string& name, const std::string& why) {
@@ -138,7 +120,7 @@ Result<Reader> Reader::from_fd(int fd, const std::string& name) {
     return refused(name, "version " + std::to_string(version) + ", this program reads version " +
                              std::to_string(wire::kVersion));
   const uint64_t capacity = wire::capacity_for(static_cast<size_t>(st.st_size));
-  if (id.STEPSCOPE_FIELD(uint32_t, record_bytes) != sizeof(wire::Record) ||
+  if (id.STEPSCOPE_FIELD(uint32_t, event_bytes) != sizeof(wire::Event) ||
       id.STEPSCOPE_FIELD(uint64_t, segment_bytes) != static_cast<uint64_t>(st.st_size) ||
       id.STEPSCOPE_FIELD(uint64_t, capacity) != capacity)
     return refused(name, "its sizes do not fit its " + std::to_string(st.st_size) + " bytes");
@@ -203,29 +185,11 @@ IdentityValue Reader::identity() const {
   return value;
 }
 
-// Read until it stands still, so that phase and since belong together; a writer that never rests
-// gets the last look.
-NowValue Reader::now() const {
-  constexpr size_t kOffset = offsetof(wire::SegmentHead, now);
-  struct Line {
-    uint64_t phase_and_step;
-    int64_t since_ns;
-    bool operator==(const Line&) const = default;
-  };
-  Line last{}, line{};
-  if (!read_at(kOffset, &line, sizeof(line))) line = {};
-  for (int attempt = 0; attempt < 4 && line != last; ++attempt) {
-    last = line;
-    if (!read_at(kOffset, &line, sizeof(line))) line = {};
-  }
-  const auto phase = static_cast<uint8_t>(line.phase_and_step >> 56);
-  return {.phase = known_phase(phase) ? phase : static_cast<uint8_t>(Phase::kOther),
-          .step = line.phase_and_step & ((uint64_t{1} << 56) - 1),
-          .since_ns = std::max<int64_t>(line.since_ns, 0)};
+uint64_t Reader::tail() const {
+  TailPair pair{};
+  if (!read_at(kTail, &pair, sizeof(pair))) return 0;
+  return pair.check == ~pair.tail ? pair.tail : 0;
 }
-
-uint64_t Reader::head() const { return word(kHead); }
-uint64_t Reader::tail() const { return window().begin; }
 uint64_t Reader::dropped() const {
   return word(offsetof(wire::SegmentHead, writer) + offsetof(wire::WriterLine, dropped));
 }
@@ -254,49 +218,53 @@ std::string Reader::name(uint8_t user_phase) const {
   return name.empty() ? fallback : name;
 }
 
-// [begin, end) of the records that the ring can still hold. A tail that does not fit counts as
-// unknown.
-Reader::Window Reader::window() const {
-  TailPair pair{};
-  if (!read_at(kTail, &pair, sizeof(pair))) pair = {};
-  const uint64_t head = word(kHead);
-  const uint64_t oldest = head > capacity_ ? head - capacity_ : 0;
-  const bool fits = pair.check == ~pair.tail && pair.tail <= head && pair.tail >= oldest;
-  return {fits ? pair.tail : oldest, head};
-}
-
-Reader::Drained Reader::drain(uint64_t from, std::span<RecordValue> out, bool writer_dead) const {
-  const Window window = this->window();
-  Drained done{0, std::max(from, window.begin), 0};
-  std::array<RecordBytes, kChunk> chunk;
-  while (done.count < out.size() && done.next_index < window.end) {
+Reader::Drained Reader::drain(uint64_t from, std::span<EventValue> out) const {
+  Drained done{0, from, 0};
+  std::array<EventBytes, kChunk> chunk;
+  for (uint64_t looked = 0; done.count < out.size() && looked < capacity_;) {
     const uint64_t slot = done.next_index % capacity_;
-    const size_t want = static_cast<size_t>(std::min<uint64_t>(
-        {kChunk, window.end - done.next_index, capacity_ - slot, out.size() - done.count}));
-    const size_t offset = wire::kRingOffset + slot * sizeof(wire::Record);
-    if (!read_at(offset, chunk.data(), want * sizeof(wire::Record))) break;
+    const size_t want = static_cast<size_t>(
+        std::min<uint64_t>({kChunk, capacity_ - slot, out.size() - done.count}));
+    const size_t offset = wire::kRingOffset + slot * sizeof(wire::Event);
+    if (!read_at(offset, chunk.data(), want * sizeof(wire::Event))) break;
     size_t ready = 0;
-    while (ready < want && (writer_dead || chunk[ready].seq == done.next_index + ready + 1))
-      ++ready;
+    while (ready < want && chunk[ready].seq == done.next_index + ready + 1) ++ready;
     if (ready == 0) break;
-    // The first read told which records are published; only a read that begins after that is sure
-    // to have all of them.
+    // The first read told which events are published; only a read that begins after that is sure to
+    // have all of them.
     order_reads();
-    if (!read_at(offset, chunk.data(), ready * sizeof(wire::Record))) break;
+    if (!read_at(offset, chunk.data(), ready * sizeof(wire::Event))) break;
     for (size_t i = 0; i < ready; ++i, ++done.next_index) {
-      RecordValue value = copy_of(chunk[i], done.next_index);
+      EventValue value = copy_of(chunk[i], done.next_index);
       if (chunk[i].seq == done.next_index + 1 && plausible(value))
         out[done.count++] = value;
       else
         ++done.lost;
     }
+    if (ready < want) break;
+    looked += ready;
   }
   return done;
 }
 
+std::optional<uint64_t> Reader::oldest(uint64_t from) const {
+  std::optional<uint64_t> found;
+  std::array<EventBytes, kChunk> chunk;
+  for (uint64_t slot = 0; slot < capacity_; slot += kChunk) {
+    const size_t want = static_cast<size_t>(std::min<uint64_t>(kChunk, capacity_ - slot));
+    const size_t offset = wire::kRingOffset + slot * sizeof(wire::Event);
+    if (!read_at(offset, chunk.data(), want * sizeof(wire::Event))) break;
+    for (size_t i = 0; i < want; ++i) {
+      const uint64_t index = chunk[i].seq - 1;
+      const bool in_its_slot = chunk[i].seq != 0 && index % capacity_ == slot + i;
+      if (in_its_slot && index >= from && (!found || index < *found)) found = index;
+    }
+  }
+  return found;
+}
+
 void Reader::release(uint64_t tail) {
-  const Window window = this->window();
-  tail = std::clamp(tail, window.begin, window.end);
+  tail = std::max(tail, this->tail());
   const TailPair pair{tail, ~tail};
   write_at(kTail, &pair, sizeof(pair));
 }

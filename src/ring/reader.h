@@ -21,15 +21,17 @@
 
 namespace stepscope::ring {
 
-// A copy of a record, checked: kind known, t1 >= t0 for spans. `index` is its number from the
-// ring's start.
-struct RecordValue {
-  uint64_t index;
-  int64_t t0_ns, t1_ns;
-  uint32_t step;
-  wire::RecordKind kind;
-  uint8_t phase, flags, device;
-  uint64_t a, b;
+// A copy of an event, checked: code and phase known, a host time not negative. `index` is its number
+// from the ring's start.
+struct EventValue {
+  uint64_t index = 0;
+  int64_t t_ns = 0;
+  uint64_t a = 0;
+  wire::EventCode code = wire::EventCode::kNone;
+  uint8_t phase = 0, flags = 0, device = wire::kHostClock;
+  uint32_t missing = 0;  // events that were dropped right before this one
+
+  bool has(uint8_t event_flags) const { return (flags & event_flags) != 0; }
 };
 
 struct IdentityValue {
@@ -43,12 +45,6 @@ struct IdentityValue {
       executable;  // printable, cut at the field's end
 };
 
-struct NowValue {
-  uint8_t phase;
-  uint64_t step;
-  int64_t since_ns;
-};
-
 class Reader {
  public:
   static Result<Reader> open(const std::string& path);
@@ -58,40 +54,36 @@ class Reader {
   Reader& operator=(Reader&&) noexcept;
   ~Reader();
 
-  IdentityValue identity() const;  // read anew: the late fields change
-  NowValue now() const;
-  uint64_t capacity() const { return capacity_; }  // records that the ring holds
-  uint64_t head() const;
-  uint64_t tail() const;
+  IdentityValue identity() const;                  // read anew: the late fields change
+  uint64_t capacity() const { return capacity_; }  // events that the ring holds
+  uint64_t tail() const;                           // 0 when it cannot be true
   uint64_t dropped() const;
   uint64_t cost_ns() const;
   uint64_t cost_calls() const;
   std::string name(uint8_t user_phase) const;  // "phase-40" when the table does not have it
 
-  // Copies published records from `from` on (clamped into what the ring can still hold: not before
-  // tail), in order, at most out.size(). Stops at the first unfinished one, unless writer_dead:
-  // then holes are skipped. Returns how many were copied; next_index is where to go on; lost counts
-  // holes and impossible records skipped.
+  // Copies published events from number `from` on, in order, at most out.size(), and stops at the
+  // first that is not there. next_index is where to go on; lost counts impossible events that were
+  // passed over. Only the numbers in the slots say what is there: whoever asks for events that the
+  // writer has overwritten gets nothing, and may look for the oldest() there is.
   struct Drained {
     size_t count;
     uint64_t next_index;
     uint64_t lost;
   };
-  Drained drain(uint64_t from, std::span<RecordValue> out, bool writer_dead) const;
+  Drained drain(uint64_t from, std::span<EventValue> out) const;
+  // The lowest number at or after `from` that stands in the ring; nothing when there is none.
+  std::optional<uint64_t> oldest(uint64_t from) const;
 
-  void release(uint64_t tail);  // records before it may be overwritten
+  void release(uint64_t tail);  // events before it may be overwritten
   void beat(int64_t mono_ns);
   void control(wire::Control word);
 
  private:
-  struct Window {
-    uint64_t begin, end;
-  };
   Reader(int fd, uint64_t capacity) : fd_(fd), capacity_(capacity) {}
   bool read_at(size_t offset, void* to, size_t bytes) const;
   void write_at(size_t offset, const void* from, size_t bytes);
   uint64_t word(size_t offset) const;
-  Window window() const;
 
   int fd_ = -1;
   uint64_t capacity_ = 0;  // from the file's size, never from its bytes

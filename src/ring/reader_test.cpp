@@ -28,18 +28,12 @@ class Hostile : public ::testing::Test {
     writer_ = *writer;
     path_ = folder_.only_file();
   }
-  void fill(int records) {
-    for (int i = 0; i < records; ++i)
-      writer_.write({.t0_ns = i,
-                     .t1_ns = i + 1,
-                     .step = 0,
-                     .kind = wire::RecordKind::kSpan,
-                     .phase = 0,
-                     .flags = 0});
+  void fill(int events) {
+    for (int i = 0; i < events; ++i) writer_.write(kWhat, 0, i);
   }
-  wire::Record& record(uint64_t i) {
-    return reinterpret_cast<wire::Record*>(reinterpret_cast<char*>(&writer_.head()) +
-                                           wire::kRingOffset)[i % writer_.capacity()];
+  wire::Event& event(uint64_t i) {
+    return reinterpret_cast<wire::Event*>(reinterpret_cast<char*>(&writer_.head()) +
+                                          wire::kRingOffset)[i % writer_.capacity()];
   }
   std::string refusal() {
     const auto reader = Reader::open(path_);
@@ -51,10 +45,11 @@ class Hostile : public ::testing::Test {
     return std::move(*reader);
   }
 
+  static constexpr uint32_t kWhat = wire::pack(wire::EventCode::kFetchEnd);
   TestFolder folder_;
   std::string path_;
   Writer writer_;
-  std::vector<RecordValue> out_ = std::vector<RecordValue>(4096);
+  std::vector<EventValue> out_ = std::vector<EventValue>(4096);
 };
 
 TEST_F(Hostile, HeadersThatDoNotFitAreRefused) {
@@ -72,7 +67,7 @@ TEST_F(Hostile, HeadersThatDoNotFitAreRefused) {
   id.segment_bytes += 4096;
   EXPECT_NE(refusal().find("sizes"), std::string::npos);
   id.segment_bytes -= 4096;
-  id.record_bytes = 8;
+  id.event_bytes = 8;
   EXPECT_NE(refusal().find("sizes"), std::string::npos);
 }
 
@@ -91,8 +86,8 @@ TEST_F(Hostile, FileCutShortAfterOpenGivesNothingAndNoSignal) {
   fill(100);
   Reader r = reader();
   ASSERT_EQ(truncate(path_.c_str(), 0), 0);
-  EXPECT_EQ(r.drain(0, out_, true).count, 0u);
-  EXPECT_EQ(r.head(), 0u);
+  EXPECT_EQ(r.drain(0, out_).count, 0u);
+  EXPECT_FALSE(r.oldest(0));
   EXPECT_EQ(r.identity().pid, 0);
   EXPECT_EQ(r.name(32), "phase-32");
   r.release(10);
@@ -101,51 +96,48 @@ TEST_F(Hostile, FileCutShortAfterOpenGivesNothingAndNoSignal) {
             0);  // gives our mapping its pages back
 }
 
-TEST_F(Hostile, HolesStopALivingSegmentAndAreSkippedInADeadOne) {
-  fill(2);
-  uint64_t hole = 0;
-  ASSERT_TRUE(writer_.claim(hole));  // died here
-  fill(3);
-  Reader r = reader();
-  const auto living = r.drain(0, out_, false);
-  EXPECT_EQ(living.count, 2u);
-  EXPECT_EQ(living.next_index, 2u);
-  EXPECT_EQ(living.lost, 0u);
-  const auto dead = r.drain(0, out_, true);
-  EXPECT_EQ(dead.count, 5u);
-  EXPECT_EQ(dead.next_index, 6u);
-  EXPECT_EQ(dead.lost, 1u);
-}
-
-TEST_F(Hostile, HeadThatCannotBeTrueEndsAtTheFirstRecordThatIsNot) {
-  fill(10);
-  Reader r = reader();
-  for (const uint64_t head :
-       {~uint64_t{0}, uint64_t{1} << 63, writer_.capacity() * 1000, uint64_t{11}}) {
-    writer_.head().writer.head.store(head);
-    const auto living = r.drain(0, out_, false);
-    EXPECT_LE(living.count, 10u);
-    const auto dead = r.drain(0, out_, true);
-    EXPECT_LE(dead.count + dead.lost, writer_.capacity());
-  }
-  writer_.head().writer.head.store(3);
-  EXPECT_EQ(r.drain(0, out_, false).next_index, 3u);
-  EXPECT_EQ(r.drain(7, out_, false).next_index, 7u);  // never back
-}
-
-TEST_F(Hostile, RecordsThatNobodyWritesAreSkippedAndCounted) {
+TEST_F(Hostile, SlotWithAnotherNumberEndsTheReadingAndTheOldestAfterItIsFound) {
   fill(6);
-  record(0).kind = static_cast<wire::RecordKind>(9);
-  record(1).t1_ns = -5;
-  record(2).phase = 20;  // neither built in nor a user's
-  record(3).t0_ns = -1;
-  record(4).flags = 0xff;
+  event(2).seq.store(77);  // no number of this slot
   Reader r = reader();
-  const auto drained = r.drain(0, out_, false);
+  const auto drained = r.drain(0, out_);
   EXPECT_EQ(drained.count, 2u);
-  EXPECT_EQ(drained.lost, 4u);
-  EXPECT_EQ(drained.next_index, 6u);
-  EXPECT_EQ(out_[0].flags, 0x1f);
+  EXPECT_EQ(drained.next_index, 2u);
+  EXPECT_EQ(drained.lost, 0u);
+  EXPECT_EQ(r.oldest(2), 3u);
+  EXPECT_EQ(r.drain(3, out_).next_index, 6u);
+  EXPECT_FALSE(r.oldest(6));
+  EXPECT_EQ(r.oldest(0), 0u);
+}
+
+TEST_F(Hostile, NumbersThatCannotBeTrueAreNotFollowed) {
+  fill(3);
+  for (const uint64_t seq : {~uint64_t{0}, uint64_t{1} << 63, uint64_t{5}, uint64_t{0}}) {
+    event(3).seq.store(seq);
+    Reader r = reader();
+    EXPECT_EQ(r.drain(0, out_).next_index, 3u);
+    for (const uint64_t from : {uint64_t{3}, uint64_t{4}, ~uint64_t{0}, uint64_t{1} << 62})
+      EXPECT_LE(r.drain(from, out_).count, writer_.capacity());
+  }
+}
+
+TEST_F(Hostile, EventsThatNobodyWritesAreSkippedAndCounted) {
+  fill(5);
+  const auto phase_begin = [](uint8_t phase) {
+    return wire::pack(wire::EventCode::kPhaseBegin, phase);
+  };
+  event(0).what.store(wire::pack(static_cast<wire::EventCode>(99)));
+  event(1).t_ns.store(-5);
+  event(2).what.store(phase_begin(20));  // neither built in nor a user's
+  event(3).what.store(phase_begin(40));
+  event(4).what.store(wire::pack(wire::EventCode::kFetchEnd, 0, 0xff));
+  Reader r = reader();
+  const auto drained = r.drain(0, out_);
+  EXPECT_EQ(drained.count, 2u);
+  EXPECT_EQ(drained.lost, 3u);
+  EXPECT_EQ(drained.next_index, 5u);
+  EXPECT_EQ(out_[0].phase, 40);
+  EXPECT_EQ(out_[1].flags, wire::kEveryEventFlag);
 }
 
 TEST_F(Hostile, StringsAndNumbersOfTheIdentityAreMadeHarmless) {
@@ -178,40 +170,32 @@ TEST_F(Hostile, NamesAreBoundedAndPrintable) {
   EXPECT_EQ(r.name(33), "phase-33");
 }
 
-TEST_F(Hostile, ReleasedRecordsAreNotReadAgain) {
-  fill(10);
+TEST_F(Hostile, TailNeverGoesBackAndOneThatCannotBeTrueIsNone) {
   Reader r = reader();
+  EXPECT_EQ(r.tail(), 0u);
   r.release(4);
   EXPECT_EQ(r.tail(), 4u);
-  EXPECT_EQ(r.drain(0, out_, false).count, 6u);
-  r.release(2);  // never back
+  r.release(2);
   EXPECT_EQ(r.tail(), 4u);
-  r.release(1000);  // never past head
-  EXPECT_EQ(r.tail(), 10u);
+  writer_.head().reader.tail_check.store(1);
+  EXPECT_EQ(r.tail(), 0u);
 }
 
-TEST_F(Hostile, ControlHeartbeatAndNow) {
+TEST_F(Hostile, ControlAndHeartbeat) {
   Reader r = reader();
   r.control(wire::Control::kOff);
   r.beat(77);
   EXPECT_EQ(writer_.head().control.word.load(), static_cast<uint32_t>(wire::Control::kOff));
   EXPECT_EQ(writer_.head().reader.heartbeat_ns.load(), 77);
-  writer_.head().now.phase_and_step.store(uint64_t{3} << 56 | 80);
-  writer_.head().now.since_ns.store(123);
-  EXPECT_EQ(r.now().phase, 3);
-  EXPECT_EQ(r.now().step, 80u);
-  EXPECT_EQ(r.now().since_ns, 123);
-  writer_.head().now.phase_and_step.store(~uint64_t{0});
-  EXPECT_EQ(r.now().phase, 11);
 }
 
 TEST_F(Hostile, SmallBuffersReadOnWhereTheyStopped) {
   fill(1000);
   Reader r = reader();
   uint64_t next = 0;
-  std::array<RecordValue, 7> few;
+  std::array<EventValue, 7> few;
   for (int i = 0; i < 200; ++i) {
-    const auto d = r.drain(next, few, false);
+    const auto d = r.drain(next, few);
     for (size_t k = 0; k < d.count; ++k) EXPECT_EQ(few[k].index, next + k);
     next = d.next_index;
   }

@@ -14,6 +14,8 @@
 namespace stepscope::ring {
 namespace {
 
+constexpr uint64_t kMostBack = uint64_t{1} << 20;  // events; further ahead no tail is believed
+
 // Cut so that the last byte stays 0.
 template <size_t N>
 void put(char (&field)[N], const std::string& text) {
@@ -23,7 +25,7 @@ void put(char (&field)[N], const std::string& text) {
 void fill_identity(wire::Identity& id, size_t bytes, uint64_t nonce,
                    const SegmentOptions& options) {
   id.version = wire::kVersion;
-  id.record_bytes = sizeof(wire::Record);
+  id.event_bytes = sizeof(wire::Event);
   id.segment_bytes = bytes;
   id.capacity = wire::capacity_for(bytes);
   id.nonce = nonce;
@@ -67,11 +69,11 @@ std::string segment_file_name(int32_t pid, uint64_t nonce) {
 
 Result<Writer> Writer::over(void* memory, size_t bytes, const SegmentOptions& options) {
   if (wire::capacity_for(bytes) == 0)
-    return Error{"a segment of " + std::to_string(bytes) + " bytes holds no record",
+    return Error{"a segment of " + std::to_string(bytes) + " bytes holds no event",
                  "use at least 64 KB: --set segment_kb=64"};
   Writer writer;
   writer.head_ = lay_out(memory, bytes, random_nonce(), options);
-  writer.ring_ = reinterpret_cast<wire::Record*>(static_cast<char*>(memory) + wire::kRingOffset);
+  writer.ring_ = reinterpret_cast<wire::Event*>(static_cast<char*>(memory) + wire::kRingOffset);
   writer.capacity_ = wire::capacity_for(bytes);
   return writer;
 }
@@ -93,21 +95,31 @@ Result<Writer> Writer::create(const SegmentOptions& options) {
   return named.error();
 }
 
-// The agent writes tail and its complement; a pair that does not fit is a write under way, or
-// nonsense. Acquire on tail, release on known_tail: what the reader read from a slot happens before
-// it is written again, by any thread.
-bool Writer::room_after_all(uint64_t known_tail) noexcept {
-  wire::WriterLine& line = head_->writer;
-  const uint64_t tail = head_->reader.tail.load(std::memory_order_acquire);
-  const uint64_t check = head_->reader.tail_check.load(std::memory_order_relaxed);
-  const uint64_t head = line.head.load(std::memory_order_relaxed);
-  const bool plausible = check == ~tail && tail - known_tail <= head - known_tail;
-  if (plausible && tail != known_tail) {
-    line.known_tail.store(tail, std::memory_order_release);
-    return true;
+// Once a lap, when the ring looked full, and for a writer without a segment. The agent writes tail
+// and its complement; a pair that does not fit is a write under way, or nonsense. Acquire: what the
+// agent read from a slot happens before it is written again.
+bool Writer::make_room() noexcept {
+  if (head_ == nullptr) return false;
+  uint64_t index = get(index_);
+  if (index - tail_ >= capacity_) {
+    const uint64_t tail = head_->reader.tail.load(std::memory_order_acquire);
+    const uint64_t check = head_->reader.tail_check.load(std::memory_order_relaxed);
+    if (check == ~tail && tail - tail_ <= index - tail_) {
+      tail_ = tail;
+    } else if (check == ~tail && tail - index <= kMostBack) {
+      // A thread that met another one inside write() has set our number back: go on from what was
+      // read already.
+      tail_ = index = tail;
+      put(index_, index);
+    }
   }
-  // Another thread may have looked meanwhile.
-  return line.known_tail.load(std::memory_order_relaxed) != known_tail;
+  put(lap_, index - index % capacity_);
+  const uint64_t free = capacity_ - std::min(index - tail_, capacity_);
+  put(span_, std::min(capacity_, index - get(lap_) + free));
+  if (free > 0) return true;
+  if (missing_ < UINT32_MAX) ++missing_;
+  head_->writer.dropped.fetch_add(1, std::memory_order_relaxed);
+  return false;
 }
 
 }  // namespace stepscope::ring

@@ -1,18 +1,18 @@
 // The writing half of a segment, in the process that is observed.
 //
 // Laws (wire/segment_format.h): write() does not allocate, lock, make a system call, log, throw or
-// wait; one release store publishes a record; what finds no room is dropped and counted. Only
-// create() makes system calls.
+// wait; one release store publishes an event; what finds no room is dropped, counted, and told by
+// the next event that fits. Only create() makes system calls.
 //
-// Thread safety: any number of threads may write at once, in one process. claim = compare-and-swap
-// on head, which never passes tail + capacity; a claimed record that is never published is a hole,
-// which the reader can tell.
-// Lifetime: a view; copies share the mapping, which stays for the life of the process, because
-// another thread may be about to write.
-// Invariant: nothing that stands in shared memory decides where a store goes, except head, modulo
-// the capacity that was computed here. A tail that cannot be true counts as a full ring.
+// Thread safety: one thread writes at a time. Should two meet all the same (a thread that takes over
+// while the other is inside write()), an event of theirs may be lost or mixed, and nothing else:
+// every store stays inside the ring, and the next write goes on from one number.
+// Lifetime: the mapping stays for the life of the process, because a thread may be about to write.
+// Invariant: nothing that stands in shared memory decides where a store goes. A tail that cannot be
+// true counts as a full ring.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -30,19 +30,12 @@ struct SegmentOptions {
   std::string run_id, python_version, torch_version, executable;
 };
 
-struct RecordFields {
-  int64_t t0_ns, t1_ns;
-  uint32_t step;
-  wire::RecordKind kind;
-  uint8_t phase, flags;
-  uint64_t a = wire::kUnmeasured, b = 0;
-};
-
 std::string segment_file_name(int32_t pid, uint64_t nonce);  // seg-<pid>-<nonce, 16 hex digits>
 
+// What write() needs comes last, so that an owner can put it on a cache line of its own.
 class Writer {
  public:
-  Writer() = default;  // writes nothing, drops everything, counts nothing
+  constexpr Writer() = default;  // writes nothing, drops everything, counts nothing
 
   // A new file in the folder, whole before it gets its name. Errors: no room, folder unusable;
   // nothing is left behind.
@@ -53,59 +46,56 @@ class Writer {
   explicit operator bool() const { return head_ != nullptr; }
   wire::SegmentHead& head() const { return *head_; }
   uint64_t capacity() const { return capacity_; }
+  uint64_t written() const { return get(index_); }
 
-  bool write(const RecordFields& fields) noexcept {
-    uint64_t index;
-    if (!claim(index)) return false;
-    publish(index, fields);
-    return true;
-  }
-  // The two halves of write(), apart so that a test can die between them.
-  bool claim(uint64_t& index) noexcept;
-  void publish(uint64_t index, const RecordFields& fields) noexcept {
-    wire::Record& r = ring_[index % capacity_];
-    r.t0_ns = fields.t0_ns;
-    r.t1_ns = fields.t1_ns;
-    r.step = fields.step;
-    r.kind = fields.kind;
-    r.phase = fields.phase;
-    r.flags = fields.flags;
-    r.device = wire::kHostClock;
-    r.a = fields.a;
-    r.b = fields.b;
-    r.seq.store(index + 1, std::memory_order_release);
-    // The next claim is a full barrier: have the lines that the next record goes to on their way by then. Past the
+  // what: wire::pack()
+  bool write(uint32_t what, uint64_t a, int64_t t_ns) noexcept {
+    uint64_t index = get(index_);
+    uint64_t at = index - get(lap_);
+    if (at >= get(span_)) [[unlikely]] {
+      if (!make_room()) return false;
+      index = get(index_);
+      at = index - get(lap_);
+      if (at >= get(span_)) return false;
+    }
+    wire::Event& event = ring_[at];
+    event.t_ns.store(t_ns, std::memory_order_relaxed);
+    event.a.store(a, std::memory_order_relaxed);
+    event.what.store(what, std::memory_order_relaxed);
+    event.missing.store(static_cast<uint32_t>(missing_), std::memory_order_relaxed);
+    missing_ = 0;
+    event.seq.store(index + 1, std::memory_order_release);
+    put(index_, index + 1);
+    // The model evicts the ring between two events: have the next line on its way by then. Past the
     // ring's end this asks for nothing.
-    __builtin_prefetch(&r + 1, 1);
-    __builtin_prefetch(&r + 2, 1);
+    __builtin_prefetch(&event + 2, 1);
+    return true;
   }
 
  private:
-  bool room_after_all(uint64_t known_tail) noexcept;
+  // Plain moves; they only say that two threads may meet here.
+  static uint64_t get(const uint64_t& field) {
+    return std::atomic_ref(const_cast<uint64_t&>(field)).load(std::memory_order_relaxed);
+  }
+  static void put(uint64_t& field, uint64_t value) {
+    std::atomic_ref(field).store(value, std::memory_order_relaxed);
+  }
+  bool make_room() noexcept;
 
   wire::SegmentHead* head_ = nullptr;
-  wire::Record* ring_ = nullptr;
   uint64_t capacity_ = 0;
-};
+  uint64_t tail_ = 0;  // the newest that was looked at; spares us the reader's line
 
-inline bool Writer::claim(uint64_t& index) noexcept {
-  if (head_ == nullptr) return false;
-  wire::WriterLine& line = head_->writer;
-  // Bounded: a thread that loses this often gives its record up instead of waiting for the others.
-  for (int attempt = 0; attempt < 64; ++attempt) {
-    const uint64_t tail = line.known_tail.load(std::memory_order_acquire);
-    uint64_t head = line.head.load(std::memory_order_relaxed);
-    if (head - tail >= capacity_) {
-      if (!room_after_all(tail)) break;
-      continue;
-    }
-    if (line.head.compare_exchange_weak(head, head + 1, std::memory_order_relaxed)) {
-      index = head;
-      return true;
-    }
-  }
-  line.dropped.fetch_add(1, std::memory_order_relaxed);
-  return false;
-}
+ public:
+  static constexpr size_t kHotOffset = 24;  // from here on: all that write() touches
+
+ private:
+  wire::Event* ring_ = nullptr;
+  uint64_t index_ = 0;    // of the next event
+  uint64_t lap_ = 0;      // index of the event in the first slot
+  uint64_t span_ = 0;     // slots of this lap that may be written
+  uint64_t missing_ = 0;  // dropped since the last event
+};
+static_assert(sizeof(Writer) == 64);
 
 }  // namespace stepscope::ring

@@ -130,4 +130,10 @@ void Statement::get(std::string& value) {
   value.assign(text == nullptr ? "" : text, text == nullptr ? 0 : static_cast<size_t>(bytes));
 }
 
+void Statement::get_bytes(std::string& value) {
+  const auto* blob = static_cast<const char*>(sqlite3_column_blob(statement_, read_));
+  const int bytes = sqlite3_column_bytes(statement_, read_++);
+  value.assign(blob == nullptr ? "" : blob, blob == nullptr ? 0 : static_cast<size_t>(bytes));
+}
+
 }  // namespace stepscope::store

@@ -52,6 +52,10 @@ std::string set_aside(
 Error database_error(std::string_view doing, const std::string& path, int code, int system_error,
                      std::string_view text);
 
+struct Bytes {  // bound as a BLOB: not text in any encoding
+  std::string_view bytes;
+};
+
 class Statement {
  public:
   Statement(Database& database, const std::string& sql);
@@ -69,6 +73,10 @@ class Statement {
   void bind(std::string_view value) {  // must live until run() or the last row()
     check(sqlite3_bind_text(statement_, ++bound_, value.data(), static_cast<int>(value.size()),
                             SQLITE_STATIC));
+  }
+  void bind(Bytes value) {  // likewise
+    check(sqlite3_bind_blob64(statement_, ++bound_, value.bytes.data(), value.bytes.size(),
+                              SQLITE_STATIC));
   }
   void bind(const std::string& value) { bind(std::string_view(value)); }
   void bind(const char* value) { bind(std::string_view(value)); }
@@ -105,6 +113,7 @@ class Statement {
   void get(bool& value) { value = sqlite3_column_int64(statement_, read_++) != 0; }
   void get(double& value) { value = sqlite3_column_double(statement_, read_++); }
   void get(std::string& value);
+  void get_bytes(std::string& value);
   template <typename T>
   void get(std::optional<T>& value) {
     if (sqlite3_column_type(statement_, read_) == SQLITE_NULL) {

@@ -229,12 +229,14 @@ Result<RunHistory> read_history(Database& database, const std::string& run_folde
 
 Result<std::vector<SegmentPosition>> read_positions(Database& database) {
   std::vector<SegmentPosition> positions;
-  Statement select(database, "SELECT pid, nonce, next_index FROM positions ORDER BY pid, nonce");
+  Statement select(database,
+                   "SELECT pid, nonce, next_index, state FROM positions ORDER BY pid, nonce");
   while (select.row()) {
     SegmentPosition& p = positions.emplace_back();
     select.get(p.pid);
     select.get(p.nonce);
     select.get(p.next_index);
+    select.get_bytes(p.state);
   }
   if (!database.good()) return database.take_error("read");
   return positions;

@@ -97,7 +97,8 @@ std::string all_tables() {
                "TEXT, "
                "ended INTEGER, evidence TEXT, not_measured TEXT, advice TEXT") +
          table("positions",
-               "pid INTEGER, nonce INTEGER, next_index INTEGER, PRIMARY KEY (pid, nonce)",
+               "pid INTEGER, nonce INTEGER, next_index INTEGER, state BLOB, "
+               "PRIMARY KEY (pid, nonce)",
                " WITHOUT ROWID");
 }
 
@@ -141,6 +142,19 @@ Status create_tables(Database& database) {
                           ";\nCOMMIT;";
   if (database.run(sql.c_str())) return ok();
   Error error = database.take_error("create");
+  database.run("ROLLBACK");
+  (void)database.take_error("roll back");
+  return error;
+}
+
+Status upgrade(Database& database) {
+  const int64_t version = database.integer("PRAGMA user_version");
+  if (database.good() && version == kSchemaVersion) return ok();
+  const std::string sql =
+      "BEGIN IMMEDIATE;\nALTER TABLE positions ADD COLUMN state BLOB;\nPRAGMA user_version = " +
+      std::to_string(kSchemaVersion) + ";\nCOMMIT;";
+  if (database.run(sql.c_str())) return ok();
+  Error error = database.take_error("upgrade");
   database.run("ROLLBACK");
   (void)database.take_error("roll back");
   return error;

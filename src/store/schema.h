@@ -13,7 +13,7 @@
 //   nodes, gauges        host readings: sum, peak and count of each
 //   events               notices, and interpreters that were not observed
 //   findings             as in diagnosis: lists are JSON
-//   positions            how far each segment was drained
+//   positions            how far each segment was drained, and what was known there (bytes)
 //
 // Thread safety: pure functions over a connection. Invariant: PRAGMA user_version is kSchemaVersion
 // once the tables exist, and both appear in one transaction.
@@ -23,7 +23,7 @@
 
 namespace stepscope::store {
 
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;           // 1 had no positions.state
 inline constexpr int kApplicationId = 0x53745363;  // "StSc"
 
 enum class Content { kEmpty, kRun };  // kEmpty: killed before the tables were made
@@ -31,5 +31,7 @@ enum class Content { kEmpty, kRun };  // kEmpty: killed before the tables were m
 // An error for a file that is no database, not ours, or of a newer stepscope.
 Result<Content> identify(Database& database);
 Status create_tables(Database& database);
+// Of an earlier stepscope: to this version, before anything is written. Reading needs none of it.
+Status upgrade(Database& database);
 
 }  // namespace stepscope::store

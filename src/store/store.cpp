@@ -164,8 +164,8 @@ Result<Store> Store::open(const std::string& run_folder) {
   const Result<Content> content = identify(*database);
   if (!content) return content.error();
   if (Status s = set_live_mode(*database); !s) return s.error();
-  if (*content == Content::kEmpty)
-    if (Status s = create_tables(*database); !s) return s.error();
+  if (Status s = *content == Content::kEmpty ? create_tables(*database) : upgrade(*database); !s)
+    return s.error();
   return Store(std::make_unique<Impl>(run_folder, std::move(*placement), std::move(*database)));
 }
 

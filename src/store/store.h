@@ -20,9 +20,10 @@
 namespace stepscope::store {
 
 struct SegmentPosition {
-  int32_t pid;
-  uint64_t nonce;
-  uint64_t next_index;  // the first record that is not in the history yet
+  int32_t pid = 0;
+  uint64_t nonce = 0;
+  uint64_t next_index = 0;  // the first event that is not in the history yet
+  std::string state;        // bytes: what the agent knew before it
 };
 
 // What a commit stores beside the history, in the same transaction.

@@ -40,7 +40,7 @@ StepSample step_of(int32_t rank, int64_t number) {
     for (RankHistory& r : run.ranks)
       for (int i = 0; i < 5; ++i) r.add(step_of(r.rank, r.steps), run.settings);
     Batch batch;
-    batch.positions = {{1, 2, static_cast<uint64_t>(commit)}};
+    batch.positions = {{1, 2, static_cast<uint64_t>(commit), ""}};
     if (!store->commit(run, batch)) _exit(2);
     if (write(pipe, &commit, sizeof commit) != sizeof commit) _exit(3);
     if (commit % 50 == 0 && !store->finish(run, {})) _exit(4);

@@ -40,8 +40,9 @@ TEST(Store, GivesBackEveryField) {
       occurrences.push_back(o);
       run.ranks[static_cast<size_t>(o.rank)].add(o);
     }
-    ASSERT_TRUE(
-        store->commit(run, {occurrences, {{7, ~uint64_t{0}, 12}, {-1, 3, uint64_t{1} << 40}}}));
+    const std::string bytes("\0\xff\0\x80 any", 8);
+    ASSERT_TRUE(store->commit(
+        run, {occurrences, {{7, ~uint64_t{0}, 12, bytes}, {-1, 3, uint64_t{1} << 40, ""}}}));
     expect_same(run, store->load());
     expect_same(run, Store::read(folder.path));
     ASSERT_TRUE(store->finish(run, {}));
@@ -54,6 +55,36 @@ TEST(Store, GivesBackEveryField) {
     EXPECT_EQ((*positions)[1].nonce, ~uint64_t{0});
     EXPECT_EQ((*positions)[1].next_index, 12u);
     EXPECT_EQ((*positions)[0].next_index, uint64_t{1} << 40);
+    EXPECT_EQ((*positions)[1].state, bytes);
+    EXPECT_EQ((*positions)[0].state, "");
+  }
+}
+
+// As the version before wrote it: read as it is, and brought up to date when it is written to.
+TEST(Store, GoesOnWithADatabaseOfTheVersionBefore) {
+  TemporaryFolder folder;
+  RunHistory run = Random(3).run(2, 50);
+  run.folder = folder.path;
+  {
+    Result<Store> store = Store::create(folder.path);
+    ASSERT_TRUE(store && store->commit(run, {{}, {{7, 8, 9, "state"}}}));
+    ASSERT_TRUE(store->finish(run, {}));
+    run.live = false;
+  }
+  {
+    auto db = Database::open(folder.path + "/run.db", Database::Mode::kReadWrite);
+    ASSERT_TRUE(db);
+    ASSERT_TRUE(db->run("ALTER TABLE positions DROP COLUMN state; PRAGMA user_version = 1"));
+  }
+  expect_same(run, Store::read(folder.path));
+  for (int i = 0; i < 2; ++i) {
+    Result<Store> store = Store::open(folder.path);
+    ASSERT_TRUE(store) << store.error().message;
+    const auto positions = store->positions();
+    ASSERT_TRUE(positions);
+    EXPECT_EQ(positions->at(0).next_index, 9u);
+    EXPECT_EQ(positions->at(0).state, i == 0 ? "" : "new");
+    ASSERT_TRUE(store->commit(run, {{}, {{7, 8, 9, "new"}}}));
   }
 }
 

@@ -109,7 +109,7 @@ Writer::Writer(Database& database)
       insert_totals_(database, "INSERT OR REPLACE INTO occurrence_totals VALUES (?, ?, ?, ?)"),
       insert_node_(database, "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?)"),
       insert_gauge_(database, "INSERT OR REPLACE INTO gauges VALUES (?, ?, ?, ?, ?, ?)"),
-      insert_position_(database, "INSERT OR REPLACE INTO positions VALUES (?, ?, ?)"),
+      insert_position_(database, "INSERT OR REPLACE INTO positions VALUES (?, ?, ?, ?)"),
       insert_step_user_(database, "INSERT INTO step_user_phases VALUES (?, ?, ?, ?)"),
       insert_rollup_user_(database, "INSERT INTO rollup_user_phases VALUES (?, ?, ?)") {
   Statement ranks(database, "SELECT rank FROM ranks");
@@ -144,7 +144,7 @@ void Writer::write(const RunHistory& run, const Batch& batch, bool ended) {
     if (!present.contains(rank)) forget_rank(rank);
   ranks_ = std::move(present);
   for (const SegmentPosition& p : batch.positions)
-    insert_position_.run(p.pid, p.nonce, p.next_index);
+    insert_position_.run(p.pid, p.nonce, p.next_index, Bytes{p.state});
 }
 
 void Writer::write_run(const RunHistory& run, bool ended) {

@@ -1,9 +1,9 @@
-// The segment reader against hostile bytes. An input is a list of commands: it spoils a real
+// The segment reader, and what the agent makes of its events, against hostile bytes. An input is a list of commands: it spoils a real
 // segment, cuts or lengthens its file, and reads, in any order.
 //
 //   0 offset16 length8 bytes    overwrite          1 offset16 n8      put kWords[n]
 //   2 size16                    resize the file    3                  open (again)
-//   4 from8 room8 dead8         drain              5 tail8            release
+//   4 from8 room8               drain              5 tail8            release
 //   6                           all else           other              ignored
 // from and tail are numbers of kWords. Whatever comes back must keep the reader's promises
 // (check_*).
@@ -21,6 +21,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/fold.h"
+#include "agent/timeline.h"
 #include "model/phase.h"
 #include "ring/reader.h"
 #include "ring/writer.h"
@@ -30,7 +32,7 @@ namespace {
 using namespace stepscope;
 
 constexpr size_t kCapacity = 64;
-constexpr size_t kBytes = wire::kRingOffset + kCapacity * sizeof(wire::Record);
+constexpr size_t kBytes = wire::kRingOffset + kCapacity * sizeof(wire::Event);
 constexpr uint64_t kHead = 150;  // wrapped twice
 constexpr uint64_t kOne = 1;
 constexpr std::array<uint64_t, 24> kWords = {0,
@@ -77,16 +79,10 @@ std::unique_ptr<Image> good_segment() {
   for (uint64_t i = 0; i < kHead; ++i) {
     head.reader.tail_check.store(~i);
     head.reader.tail.store(i);
-    uint64_t index = 0;
-    writer->claim(index);
-    if (i % 17 == 0) continue;  // a hole
-    const auto kind = static_cast<wire::RecordKind>(1 + i % 4);
-    writer->publish(index, {.t0_ns = static_cast<int64_t>(i),
-                            .t1_ns = static_cast<int64_t>(i + 5),
-                            .step = 7,
-                            .kind = kind,
-                            .phase = static_cast<uint8_t>(1 + i % 4),
-                            .flags = static_cast<uint8_t>(i)});
+    constexpr auto kCodes = static_cast<uint64_t>(wire::EventCode::kLast);
+    const auto code = static_cast<wire::EventCode>(1 + i * 7 % kCodes);
+    writer->write(wire::pack(code, 1 + i % 4, static_cast<uint8_t>(i)), i % 5,
+                  static_cast<int64_t>(i * 10));
   }
   head.reader.tail_check.store(~(kHead - kCapacity + 10));
   head.reader.tail.store(kHead - kCapacity + 10);
@@ -113,35 +109,62 @@ void check_rest(ring::Reader& reader) {
   check_text(id.executable, 256);
   for (int phase = 0; phase < 256; ++phase)
     check_text(reader.name(static_cast<uint8_t>(phase)), wire::kNameBytes);
-  const ring::NowValue now = reader.now();
-  check(now.since_ns >= 0 && now.step < kOne << 56, "now word");
   reader.dropped();
   reader.cost_ns();
   reader.cost_calls();
   reader.beat(1);
   reader.control(wire::Control::kOn);
-  check(reader.tail() <= std::max(reader.head(), reader.tail()), "tail");
+  const std::optional<uint64_t> oldest = reader.oldest(3);
+  check(!oldest || *oldest >= 3, "oldest");
 }
 
-void check_drain(const ring::Reader& reader, uint64_t from, size_t room, bool dead) {
-  std::vector<ring::RecordValue> out(room);
-  const ring::Reader::Drained d = reader.drain(from, out, dead);
-  check(d.count <= room, "no more than there is room for");
-  check(d.next_index >= from, "never back");
-  check(d.count + d.lost <= 2 * kCapacity * 1024, "bounded by what the file can hold");
-  uint64_t last = from;
-  for (size_t i = 0; i < d.count; ++i) {
-    const ring::RecordValue& r = out[i];
-    check(r.index >= last && r.index < d.next_index, "in order");
-    last = r.index + 1;
-    check(r.t0_ns >= 0 && r.t1_ns >= r.t0_ns, "times");
-    check(r.kind >= wire::RecordKind::kSpan && r.kind <= wire::RecordKind::kMark, "kind");
-    if (r.kind != wire::RecordKind::kSpan) continue;
-    check(r.phase < kPhaseCount ||
-              (r.phase >= kFirstUserPhase && r.phase < kFirstUserPhase + kMaxUserPhases),
-          "phase");
-    check((r.flags & ~0x1f) == 0, "flags");
+void check_steps(const agent::Folded& folded) {
+  for (const StepSample& step : folded.steps) {
+    check(step.end_ns >= step.begin_ns, "a step ends after it begins");
+    int64_t sum_ns = 0;
+    for (const int64_t ns : step.phase_ns) {
+      check(ns >= 0, "a phase is not negative");
+      sum_ns += ns;
+    }
+    for (const auto& [name, ns] : step.user_phase_ns) sum_ns += ns;
+    check(sum_ns == step.end_ns - step.begin_ns, "phases add up to the step");
   }
+}
+
+// All that the agent does with what it read.
+void check_meaning(const std::vector<ring::EventValue>& events) {
+  agent::Timeline timeline;
+  agent::Fold fold(0, [](uint8_t) { return std::string("mine"); });
+  agent::Folded folded;
+  std::vector<agent::Record> records;
+  for (const ring::EventValue& event : events) {
+    records.clear();
+    timeline.push(event, records);
+    for (const agent::Record& record : records) fold.push(record, folded);
+    check(timeline.now().since_ns >= 0, "now");
+  }
+  records.clear();
+  timeline.finish(events.empty() ? 0 : events.back().index + 1, records);
+  for (const agent::Record& record : records) fold.push(record, folded);
+  fold.finish(folded);
+  check_steps(folded);
+}
+
+void check_drain(const ring::Reader& reader, uint64_t from, size_t room) {
+  std::vector<ring::EventValue> out(room);
+  const ring::Reader::Drained d = reader.drain(from, out);
+  check(d.count <= room, "no more than there is room for");
+  check(d.count + d.lost <= reader.capacity() + 256, "bounded by what the file can hold");
+  out.resize(d.count);
+  uint64_t last = from;
+  for (const ring::EventValue& e : out) {
+    check(e.index - from < d.next_index - from && e.index - from >= last - from, "in order");
+    last = e.index + 1;
+    check(e.t_ns >= 0, "time");
+    check(e.code > wire::EventCode::kNone && e.code <= wire::EventCode::kLast, "code");
+    check((e.flags & ~wire::kEveryEventFlag) == 0, "flags");
+  }
+  check_meaning(out);
 }
 
 // The input, byte by byte; zeros after its end.
@@ -200,8 +223,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       case 4: {
         const uint64_t from = in.number();
         const size_t room = in.byte();
-        const bool dead = (in.byte() & 1) != 0;
-        if (reader) check_drain(*reader, from, room, dead);
+        if (reader) check_drain(*reader, from, room);
         break;
       }
       case 5: {

@@ -1,19 +1,21 @@
 // The spans that are open on the step thread, outermost first.
 //
-// Thread safety: none, the step thread's. No allocation: kDepth spans; deeper ones are counted, so
-// that their ends find nothing, and are not recorded.
+// Thread safety: none, one owner. Bounded: kDepth spans; deeper ones are counted, so that their ends
+// find nothing, and give no record.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-namespace stepscope::recorder {
+#include "agent/record.h"
+
+namespace stepscope::agent {
 
 struct OpenSpan {
   int64_t t0_ns = 0;
   uint8_t phase = 0;
-  uint8_t flags = 0;  // wire::SpanFlags that were known at the begin
+  uint8_t flags = 0;  // SpanFlags that were known at the begin
 };
 
 class PhaseStack {
@@ -21,14 +23,10 @@ class PhaseStack {
   static constexpr size_t kDepth = 64;
 
   void push(uint8_t phase, uint8_t flags, int64_t t_ns) {
-    // once: a second thread that is taken for the step thread must not lead outside
-    const size_t size = size_;
-    if (size >= kDepth) {
+    if (size_ >= kDepth)
       ++too_deep_;
-      return;
-    }
-    open_[size] = {t_ns, phase, flags};
-    size_ = size + 1;
+    else
+      open_[size_++] = {t_ns, phase, flags};
   }
 
   // Takes off the innermost span of this phase and what was begun inside it and never ended. False:
@@ -47,11 +45,14 @@ class PhaseStack {
     return false;
   }
 
-  const OpenSpan* top() const {
-    const size_t size = size_;
-    return size == 0 ? nullptr : &open_[size - 1];
-  }
+  const OpenSpan* top() const { return size_ == 0 ? nullptr : &open_[size_ - 1]; }
   void clear() { size_ = too_deep_ = 0; }
+  bool sane() const {  // of state from a file: no field leads outside
+    if (size_ > kDepth) return false;
+    for (const OpenSpan& span : open_)
+      if (!is_time(span.t0_ns)) return false;
+    return true;
+  }
 
  private:
   std::array<OpenSpan, kDepth> open_{};
@@ -59,4 +60,4 @@ class PhaseStack {
   size_t too_deep_ = 0;
 };
 
-}  // namespace stepscope::recorder
+}  // namespace stepscope::agent

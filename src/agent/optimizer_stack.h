@@ -2,15 +2,16 @@
 // wrapper that steps its base), closures that run forward and backward inside, and steps that
 // raised, whose end nobody reports.
 //
-// Thread safety: none, the step thread's. No allocation: kMaxOpen levels, what is deeper is not
-// seen.
+// Thread safety: none, one owner. Bounded: kMaxOpen levels, what is deeper is not seen.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-namespace stepscope::recorder {
+#include "agent/sane.h"
+
+namespace stepscope::agent {
 
 struct OpenOptimizer {
   uint64_t id = 0;
@@ -46,6 +47,7 @@ class OptimizerStack {
   void work_ended(bool raised);
   bool surely_raised() const;  // asked at a fetch outside forward and backward
   size_t drop_all();
+  bool sane() const;  // of state from a file: no field leads outside
 
  private:
   size_t drop_from(size_t index);
@@ -105,5 +107,11 @@ inline bool OptimizerStack::surely_raised() const {
   const OpenOptimizer& top = open_[count_ - 1];
   return !top.worked || top.work_raised || top.inner_ended;
 }
+inline bool OptimizerStack::sane() const {
+  if (count_ > kMaxOpen) return false;
+  for (const OpenOptimizer& o : open_)
+    if (!is_time(o.begin_ns) || !are_bools(o.worked, o.work_raised, o.inner_ended)) return false;
+  return true;
+}
 
-}  // namespace stepscope::recorder
+}  // namespace stepscope::agent

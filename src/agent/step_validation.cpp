@@ -1,9 +1,9 @@
 // The part of StepClock that tells validation from training.
 #include <algorithm>
 
-#include "recorder/step_clock.h"
+#include "agent/step_clock.h"
 
-namespace stepscope::recorder {
+namespace stepscope::agent {
 namespace {
 
 // eval() and train() with nothing seen in between: an evaluation that calls no root (compiled),
@@ -39,10 +39,6 @@ void StepClock::activity(int64_t t_ns) {
   Validation& v = validation_;
   if (v.first_activity_ns == 0) v.first_activity_ns = t_ns;
   v.last_activity_ns = t_ns;
-  if (v.reported) return;
-  v.reported = true;
-  decided_.any = decided_.validation_began = true;
-  decided_.validation_begin_ns = v.begin_ns;
 }
 
 // A validation without eval(), and a loader's start with gradients on.
@@ -177,4 +173,4 @@ void StepClock::finish(int64_t t_ns) {
     end_validation(std::min(t_ns, std::max(validation_.last_activity_ns, validation_.begin_ns)));
 }
 
-}  // namespace stepscope::recorder
+}  // namespace stepscope::agent

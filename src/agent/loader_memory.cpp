@@ -1,6 +1,8 @@
-#include "recorder/loader_memory.h"
+#include "agent/loader_memory.h"
 
-namespace stepscope::recorder {
+#include "agent/sane.h"
+
+namespace stepscope::agent {
 
 Loader& LoaderMemory::find(uint64_t id) {
   ++uses_;
@@ -123,4 +125,13 @@ BatchTotals LoaderMemory::totals() const {
   return {};
 }
 
-}  // namespace stepscope::recorder
+bool LoaderMemory::sane() const {
+  if (count_ > kMaxLoaders) return false;
+  for (const Loader& l : table_)
+    if (l.state > LoaderState::kForgotten ||
+        !are_bools(l.samples_unknown, l.sized, l.backward_in_iteration))
+      return false;
+  return true;
+}
+
+}  // namespace stepscope::agent

@@ -1,11 +1,11 @@
-#include "recorder/step_clock.h"
+#include "agent/step_clock.h"
 
 #include <algorithm>
 
-namespace stepscope::recorder {
+namespace stepscope::agent {
 namespace {
 
-uint16_t saturated(uint32_t n) { return static_cast<uint16_t>(std::min<uint32_t>(n, UINT16_MAX)); }
+int32_t saturated(uint32_t n) { return static_cast<int32_t>(std::min<uint32_t>(n, INT32_MAX)); }
 
 }  // namespace
 
@@ -38,11 +38,6 @@ bool StepClock::iter_begin(uint64_t id, bool grad_on, int64_t t_ns) {
     loaders_.step_closed(false);
   }
   return true;
-}
-
-bool StepClock::iter_end() {
-  if (input_depth_ > 0) --input_depth_;
-  return input_depth_ == 0;
 }
 
 FetchKind StepClock::fetch_begin(uint64_t id, bool grad_on, int64_t t_ns) {
@@ -187,7 +182,7 @@ void StepClock::unseen_forward(int64_t t_ns) {
   const int64_t before = std::max(optimizer_end_ns_, backward_end_ns_);
   int64_t begin = before != 0 ? before : t_ns;
   if (zero_grad_ns_ > before &&
-      (before == 0 || (t_ns - zero_grad_ns_) * 10 >= zero_grad_ns_ - before))
+      (before == 0 || t_ns - zero_grad_ns_ >= (zero_grad_ns_ - before + 9) / 10))
     begin = zero_grad_ns_;
   boundary_at_forward(begin);
 }
@@ -233,8 +228,6 @@ void StepClock::optimizer_done() {
   batch_since_optimizer_ = false;
 }
 
-void StepClock::zero_grad(int64_t t_ns) { zero_grad_ns_ = t_ns; }
-
 void StepClock::drop_optimizers(size_t count) {
   decided_.any = true;
   decided_.dropped_optimizers = static_cast<uint8_t>(decided_.dropped_optimizers + count);
@@ -251,17 +244,14 @@ void StepClock::raised() {
 bool StepClock::enter_step(int64_t t_ns) {
   if (!explicit_) merge_provisional();
   explicit_ = true;
-  if (step_depth_++ > 0) {
-    nested_seen_ = true;
-    return false;
-  }
+  if (step_depth_++ > 0) return false;
   begin_if_needed(t_ns);
   return true;
 }
 
 bool StepClock::exit_step(bool block_raised, int64_t t_ns) {
   // Without an entry: it happened while recording was paused.
-  if (step_depth_ == 0 && (!begun_ || !explicit_ || (tally_.flags & wire::kStepPaused) == 0))
+  if (step_depth_ == 0 && (!begun_ || !explicit_ || (tally_.flags & kStepPaused) == 0))
     return false;
   if (step_depth_ > 0 && --step_depth_ > 0) return false;
   if (const size_t open = optimizers_.drop_all(); open > 0) drop_optimizers(open);
@@ -274,7 +264,6 @@ void StepClock::add_samples(uint64_t samples) {
   has_extra_samples_ = true;
   extra_samples_ += samples;
 }
-void StepClock::flag_step(uint8_t step_flags) { tally_.flags |= step_flags; }
 void StepClock::flag_steps(uint8_t step_flags, bool on) {
   tally_.flags |= step_flags;
   if (on)
@@ -360,19 +349,28 @@ void StepClock::merge_provisional() {
   boundary_count_ = 0;
 }
 
-void StepClock::push(int64_t end_ns, const Tally& tally, const BatchTotals& batches) {
+ClosedStep StepClock::closed(int64_t end_ns, const Tally& tally, const BatchTotals& batches) const {
   const bool known = batches.samples_known || has_extra_samples_;
-  const uint8_t flags = static_cast<uint8_t>(tally.flags | (failed_ ? wire::kStepFailed : 0) |
-                                             (explicit_ ? wire::kStepExplicit : 0));
+  const uint8_t flags = static_cast<uint8_t>(tally.flags | (failed_ ? kStepFailed : 0) |
+                                             (explicit_ ? kStepExplicit : 0));
+  return {.step = step_,
+          .flags = flags,
+          .begin_ns = begin_ns_,
+          .end_ns = end_ns,
+          .samples = known ? batches.samples + extra_samples_ : wire::kUnmeasured,
+          .counts = {saturated(batches.batches), saturated(tally.backwards),
+                     saturated(tally.optimizer_steps), saturated(tally.skipped)}};
+}
+
+ClosedStep StepClock::in_progress() const {
+  Tally tally = tally_;
+  for (size_t i = 0; i < boundary_count_; ++i) tally.add(boundaries_[i].tally);
+  return closed(begin_ns_, tally, loaders_.totals());
+}
+
+void StepClock::push(int64_t end_ns, const Tally& tally, const BatchTotals& batches) {
   if (decided_.steps < Decided::kMaxSteps)
-    decided_.step[decided_.steps++] = {
-        .step = step_,
-        .flags = flags,
-        .begin_ns = begin_ns_,
-        .end_ns = end_ns,
-        .samples = known ? batches.samples + extra_samples_ : wire::kUnmeasured,
-        .counts = {saturated(batches.batches), saturated(tally.backwards),
-                   saturated(tally.optimizer_steps), saturated(tally.skipped)}};
+    decided_.step[decided_.steps++] = closed(end_ns, tally, batches);
   decided_.any = true;
   ++step_;
   begin_ns_ = end_ns;
@@ -389,10 +387,9 @@ void StepClock::reset_step(bool at_forward) {
 }
 
 void StepClock::clear() {
-  decided_.any = decided_.validation_began = decided_.validation_ended = decided_.step_began =
-      false;
+  decided_.any = decided_.validation_ended = decided_.step_began = false;
   decided_.dropped_optimizers = 0;
   decided_.steps = 0;
 }
 
-}  // namespace stepscope::recorder
+}  // namespace stepscope::agent

@@ -25,36 +25,38 @@
 // neither is sure to be training, so it is ended in retrospect: by train(), a forward in training
 // mode, a backward or an optimizer step, at the fetch or forward these belong to.
 //
-// Thread safety: none, the step thread's. No allocation. Invariants: steps are numbered from 0
-// without gaps, each begins where the last one ended, begin <= end.
+// Thread safety: none, one owner. Bounded: fixed tables, trivially copyable, so that a copy of it is
+// a point to go on from. Precondition: times are is_time() and never go back; everything else may be
+// anything, in any order. Invariants: steps are numbered without gaps, each begins where the last
+// one ended, begin <= end.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-#include "recorder/loader_memory.h"
-#include "recorder/optimizer_stack.h"
-#include "wire/segment_format.h"
+#include "agent/loader_memory.h"
+#include "agent/optimizer_stack.h"
+#include "agent/record.h"
 
-namespace stepscope::recorder {
+namespace stepscope::agent {
 
 enum class FetchEnd : uint8_t { kBatch, kExhausted, kRaised };
 enum class FetchKind : uint8_t { kNested, kTraining, kNotTraining };
 
 struct ClosedStep {
   uint32_t step = 0;
-  uint8_t flags = 0;  // wire::StepFlags
+  uint8_t flags = 0;  // StepFlags
   int64_t begin_ns = 0, end_ns = 0;
   uint64_t samples = 0;  // or wire::kUnmeasured
-  wire::StepCounts counts{};
+  StepCounts counts{};
 };
 
 // What events since the last clear() decided.
 struct Decided {
   static constexpr size_t kMaxSteps = 24;
   bool any = false;
-  bool validation_began = false, validation_ended = false, step_began = false;
+  bool validation_ended = false, step_began = false;
   // steps that turned out to have raised: open spans, innermost first
   uint8_t dropped_optimizers = 0;
   int64_t validation_begin_ns = 0, validation_end_ns = 0, step_begin_ns = 0;
@@ -68,7 +70,10 @@ class StepClock {
 
   // The bools say whether the call makes a span: it is the outermost of its kind.
   bool iter_begin(uint64_t loader, bool grad_on, int64_t t_ns);
-  bool iter_end();
+  bool iter_end() {
+    if (input_depth_ > 0) --input_depth_;
+    return input_depth_ == 0;
+  }
   FetchKind fetch_begin(uint64_t loader, bool grad_on, int64_t t_ns);
   bool fetch_end(FetchEnd how, uint64_t samples, int64_t t_ns);
   bool forward_begin(bool grad_on, bool training_mode, int64_t t_ns);
@@ -78,20 +83,22 @@ class StepClock {
   bool optimizer_begin(uint64_t optimizer, int64_t t_ns);
   bool optimizer_end(uint64_t optimizer, int64_t t_ns);
   void optimizer_skipped(int64_t t_ns);
-  void zero_grad(int64_t t_ns);
+  void zero_grad(int64_t t_ns) { zero_grad_ns_ = t_ns; }
   void eval_called(int64_t t_ns);
   void train_called(int64_t t_ns);
   bool enter_step(int64_t t_ns);
   bool exit_step(bool raised, int64_t t_ns);
-  void add_samples(uint64_t samples);            // counted besides those of the loaders
-  void flag_step(uint8_t step_flags);            // the step in progress
+  void add_samples(uint64_t samples);  // counted besides those of the loaders
+  void flag_step(uint8_t step_flags) { tally_.flags |= step_flags; }  // the step in progress
   void flag_steps(uint8_t step_flags, bool on);  // it, and as long as this is on all later ones
   void forget_open();         // events were missed: whatever was open is not any more
   void finish(int64_t t_ns);  // gives out a validation in progress; closes no step
+  void number_from(uint32_t step) { step_ = step; }  // before the first event
 
   uint32_t step() const { return step_; }
   bool in_validation() const { return validation_.on; }
-  bool nested_seen() const { return nested_seen_; }  // a trace_step inside another
+  ClosedStep in_progress() const;  // as if it were closed where it began
+  bool sane() const;               // of state from a file: no field leads outside
 
   const Decided& decided() const { return decided_; }
   void clear();
@@ -108,7 +115,7 @@ class StepClock {
     uint64_t samples = 0;
   };
   struct Validation {
-    bool on = false, by_eval = false, reported = false;
+    bool on = false, by_eval = false;
     // one fetch, one forward without gradients: what comes next tells
     bool perhaps_teacher = false;
     uint32_t number = 0;
@@ -156,6 +163,7 @@ class StepClock {
   void give_out_provisional();
   void merge_provisional();
   void push(int64_t end_ns, const Tally& tally, const BatchTotals& batches);
+  ClosedStep closed(int64_t end_ns, const Tally& tally, const BatchTotals& batches) const;
   void reset_step(bool at_forward = false);
   void raised();
   void drop_optimizers(size_t count);
@@ -179,7 +187,7 @@ class StepClock {
 
   int input_depth_ = 0, forward_depth_ = 0, backward_depth_ = 0, forward_in_backward_ = 0,
       step_depth_ = 0;
-  bool explicit_ = false, nested_seen_ = false;
+  bool explicit_ = false;
   uint64_t fetching_ = 0;  // loader of the fetch in progress
   bool fetch_counts_ = false, fetch_is_candidate_ = false;
 
@@ -198,4 +206,4 @@ class StepClock {
   Decided decided_;
 };
 
-}  // namespace stepscope::recorder
+}  // namespace stepscope::agent

@@ -7,8 +7,7 @@
 // With another loader at work (training, and fetched since the last backward), one backward is not
 // enough to make a loader training: a peek into it would do. Two in a row are.
 //
-// Thread safety: none, the step thread's. No allocation: a table of kMaxLoaders, the longest unused
-// gives way.
+// Thread safety: none, one owner. Bounded: a table of kMaxLoaders, the longest unused gives way.
 // Invariant: fetches inside a validation never change a loader's state.
 #pragma once
 
@@ -16,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace stepscope::recorder {
+namespace stepscope::agent {
 
 enum class LoaderState : uint8_t { kUnknown, kTraining, kForgotten };
 
@@ -63,6 +62,7 @@ class LoaderMemory {
   void step_closed(bool at_forward);
   bool training_fetch_in_step() const;
   BatchTotals totals() const;  // of the step in progress, of those that feed training
+  bool sane() const;           // of state from a file: no field leads outside
 
  private:
   std::array<Loader, kMaxLoaders> table_{};
@@ -72,4 +72,4 @@ class LoaderMemory {
   uint64_t last_fetched_ = 0;  // id
 };
 
-}  // namespace stepscope::recorder
+}  // namespace stepscope::agent
