@@ -86,16 +86,15 @@ void keep_slots() {
 
 void look_around() {
   // Classes that come late (a model built after the first batch) show at the first backwards; a
-  // backward without a root forward may mean that its class is new. Both are bounded: a walk is
-  // 0.4 ms.
-  static int walks_left = 24;
+  // backward without a root forward may mean that its class is new. A walk is 0.4 ms: where nothing
+  // is found each is twice as far from the last.
+  static uint32_t looks = 0;
   static int unseen_in_a_row = 0;
   static bool zero_grad_watched = false;
   if (hot().look_around > 0) --hot().look_around;
-  if (walks_left > 0) {
-    --walks_left;
+  ++looks;
+  if ((looks & (looks - 1)) == 0 || slot_was_reset())
     Py_XDECREF(call_quietly(session().install_slots));
-  }
   unseen_in_a_row = hot().forward_seen ? 0 : unseen_in_a_row + 1;
   if (unseen_in_a_row >= 2 && !session().fetch_seen && !zero_grad_watched && !compiled_ever()) {
     zero_grad_watched = true;

@@ -149,12 +149,12 @@ STEPSCOPE_HOT_CODE bool reduces() {
 
 STEPSCOPE_HOT_CODE PyObject* on_backward(TimedCall* self, const Arguments& a) {
   if (nesting.backwards > 0 || compiling() || !awake()) return call(self, a);
-  if (!hot().forward_seen || hot().look_around > 0) [[unlikely]]
-    look_around();
-  hot().forward_seen = false;
   const bool reduced = reduces();
   ++nesting.backwards;
   rec().backward_begin();
+  if (!hot().forward_seen || hot().look_around > 0) [[unlikely]]
+    look_around();
+  hot().forward_seen = false;
   PyObject* result = call(self, a);
   --nesting.backwards;
   if (!rec().backward_end(result == nullptr, reduced) && reduced && result != nullptr)

@@ -39,6 +39,8 @@ constexpr int64_t kReplyAgeNs = kSecond;  // a summary for the API may be this o
 constexpr int kNice = 5;
 // A run of a hundred quick steps is over in seconds: at first its memory is read more often.
 constexpr int64_t kDenseMemoryNs = 30 * kSecond, kMemoryTickNs = kSecond / 5;
+// And CPU use, which takes two readings, when there may be no time for a second one.
+constexpr int64_t kDenseNs = 3 * kSecond, kDenseTickNs = kSecond / 2;
 constexpr milliseconds kIdleTick{250}, kTick{100}, kBusyTick{20};
 constexpr double kIdleFill = 0.05;
 
@@ -100,7 +102,7 @@ class Agent {
   serve::Loop loop_;
   std::vector<Member> members_;
   bool members_alive_ = true, write_now_ = false;
-  int64_t began_ns_ = 0, last_second_ns_ = 0, last_memory_ns_ = 0, last_life_ns_ = 0;
+  int64_t began_ns_ = 0, last_tick_ns_ = 0, last_memory_ns_ = 0, last_life_ns_ = 0;
   int64_t closed_ns_ =
       0;  // when rank 0 was first seen to have closed its segment; -1 once that was answered
   std::string reply_;
@@ -152,16 +154,17 @@ void Agent::tick() {
   const int64_t now = monotonic_ns();
   recording_.poll(now);
   if (recording_.any_alive()) last_life_ns_ = now;
-  const bool a_second = now - last_second_ns_ >= kSecond;
-  if (a_second) {
-    last_second_ns_ = now;
+  const int64_t tick_ns = now - began_ns_ < kDenseNs ? kDenseTickNs : kSecond;
+  const bool full_tick = now - last_tick_ns_ >= tick_ns;
+  if (full_tick) {
+    last_tick_ns_ = now;
     recording_.sample(now);
     last_memory_ns_ = now;
   } else if (now - began_ns_ < kDenseMemoryNs && now - last_memory_ns_ >= kMemoryTickNs) {
     last_memory_ns_ = now;
     recording_.sample_memory(now);
   }
-  if (a_second || recording_.fullest() >= agent::Segments::kCommitEarly) recording_.commit(now);
+  if (full_tick || recording_.fullest() >= agent::Segments::kCommitEarly) recording_.commit(now);
   if (alone_ && closed_ns_ == 0 && recording_.first_closed()) closed_ns_ = now;
   if (closed_ns_ > 0 && now - closed_ns_ > kClosedGraceNs) {  // its process waits for the card
     write_now_ = true;

@@ -22,8 +22,12 @@ double total_ns(const RankHistory& rank) {
   return static_cast<double>(std::max<int64_t>(rank.last_end_ns - rank.first_begin_ns, 1));
 }
 
+// n x median, so that one odd occurrence (the first epoch's) does not make the figure; never more
+// than they took in truth.
 double rare_ns(const OccurrenceStats& stats) {
-  return stats.count < kMinOccurrences ? 0 : static_cast<double>(stats.count) * median_ns(stats);
+  if (stats.count < kMinOccurrences) return 0;
+  return std::min(static_cast<double>(stats.count) * median_ns(stats),
+                  static_cast<double>(stats.total_ns));
 }
 
 // Both maps are in the order of their names, so one walk finds all columns.
