@@ -68,7 +68,6 @@ def hook(folder: str) -> None:
     _native.set_callbacks(
         open=open_segment,
         classify=lambda module: True,
-        install_slots=lambda: None,
         rearm=lambda: None,
         watch_zero_grad=lambda: None,
         loader_number=lambda loader: 1,
@@ -87,7 +86,8 @@ def hook(folder: str) -> None:
         _native.optimizer_end,
     )
     globals()["zeroed"] = _native.zero_grad
-    _native.install_slot(Module)
+    _native.set_module_type(Module)
+    _native.watch_all_classes()
 
 
 def before_step(optimizer: object, args: object, kwargs: object) -> None: ...

@@ -38,7 +38,7 @@ int rank(int number, int ranks, int steps_per_s, int seconds) {
     recorder.forward_begin(true, true);
     sleep_until(next_ns += period_ns);
     recorder.forward_end(false);
-    recorder.backward_begin();
+    recorder.backward_begin(true);
     recorder.ready();
     recorder.backward_end(false, true);
     recorder.optimizer_begin(1);

@@ -28,7 +28,7 @@ void one_step(Recorder& recorder) {
   recorder.zero_grad();
   recorder.forward_begin(true, true);
   recorder.forward_end(false);
-  recorder.backward_begin();
+  recorder.backward_begin(false);
   recorder.backward_end(false, false);
   recorder.optimizer_begin(1);
   recorder.optimizer_end(1);

@@ -71,17 +71,16 @@ void bind_session(nb::module_& m) {
   });
   m.def(
       "set_callbacks",
-      [](nb::object open, nb::object classify, nb::object install_slots, nb::object rearm,
-         nb::object watch_zero_grad, nb::object loader_number) {
+      [](nb::object open, nb::object classify, nb::object rearm, nb::object watch_zero_grad,
+         nb::object loader_number) {
         session().open = keep(open);
         session().classify = keep(classify);
-        session().install_slots = keep(install_slots);
         session().rearm = keep(rearm);
         session().watch_zero_grad = keep(watch_zero_grad);
         set_loader_number_function(loader_number.ptr());
       },
-      nb::kw_only(), nb::arg("open"), nb::arg("classify"), nb::arg("install_slots"),
-      nb::arg("rearm"), nb::arg("watch_zero_grad"), nb::arg("loader_number"));
+      nb::kw_only(), nb::arg("open"), nb::arg("classify"), nb::arg("rearm"),
+      nb::arg("watch_zero_grad"), nb::arg("loader_number"));
   m.def(
       "set_torch",
       [](nb::object is_grad_enabled, nb::object tensor_type, nb::object queue_callback) {
@@ -123,7 +122,8 @@ void bind_hooks(nb::module_& m) {
         return nb::steal(timed_call(original.ptr(), hook, argument));
       },
       nb::arg("original"), nb::arg("hook"), nb::arg("argument") = 0);
-  m.def("install_slot", [](nb::handle type) { install_slot(type.ptr()); });
+  m.def("set_module_type", [](nb::object type) { set_module_type(keep(type)); });
+  m.def("watch_all_classes", [] { watch_all_classes(); });
   m.def("step_context", [] { return nb::steal(step_context()); });
   m.def("phase_context",
         [](const std::string& name) { return nb::steal(phase_context(name.c_str())); });

@@ -5,7 +5,7 @@
 // subclasses; slot_was_reset() sees that by comparing a pointer and the next step puts them back.
 //
 // A root is an outermost called module with trainable parameters; loss modules are none. Modules called inside a root
-// cost a load and a compare.
+// cost a load and a compare, and when no module of their class was a root for a while, nothing: the slot is taken out.
 #pragma once
 
 #include <Python.h>
@@ -14,10 +14,16 @@
 
 namespace stepscope::bindings {
 
-void install_slot(PyObject* type);  // idempotent; a type with a tp_call of its own is left alone
-bool slot_was_reset();              // of the class of the root called last
-void forget_modules();              // classify anew: called at each epoch's start
-void forget_module(uintptr_t id);   // the module was freed
+void set_module_type(PyObject* type);  // torch.nn.Module, once
+// It and every class below it get the slot; one with a tp_call of its own is left alone. Without a
+// frame of Python: Dynamo would count it.
+void watch_all_classes();
+bool slots_are_all_in();
+void put_slots_in();               // of all classes that were found
+void take_idle_slots_out();        // of those that had no root
+bool slot_was_reset();             // of the class of the root called last
+void forget_modules();             // classify anew: called at each epoch's start
+void forget_module(uintptr_t id);  // the module was freed
 void begin_compile();
 void end_compile();
 bool compiling();

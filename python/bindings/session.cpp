@@ -79,27 +79,61 @@ bool is_true(PyObject* object, PyObject* name, bool otherwise) {
   return value == Py_True;
 }
 
-void keep_slots() {
-  if (slot_was_reset()) [[unlikely]]
-    Py_XDECREF(call_quietly(session().install_slots));
+bool flag_of(PyObject* module, PyObject* name, bool otherwise) {
+  PyObject** dict = _PyObject_GetDictPtr(module);
+  PyObject* flag =
+      dict == nullptr || *dict == nullptr ? nullptr : PyDict_GetItemWithError(*dict, name);
+  if (flag != nullptr) return flag == Py_True;
+  PyErr_Clear();
+  return is_true(module, name, otherwise);
 }
 
-void look_around() {
-  // Classes that come late (a model built after the first batch) show at the first backwards; a
-  // backward without a root forward may mean that its class is new. A walk is 0.4 ms: where nothing
-  // is found each is twice as far from the last.
+PyObject* referent(PyObject* weak) {
+#if PY_VERSION_HEX >= 0x030d0000
+  PyObject* object = nullptr;
+  if (PyWeakref_GetRef(weak, &object) < 0) PyErr_Clear();
+  return object;
+#else
+  PyObject* object = PyWeakref_GetObject(weak);
+  if (object == nullptr) PyErr_Clear();
+  return object == nullptr || object == Py_None ? nullptr : Py_NewRef(object);
+#endif
+}
+
+void keep_slots() {
+  if (slot_was_reset()) [[unlikely]]
+    watch_all_classes();
+}
+
+namespace {
+
+// Walking all classes takes 0.2 ms: each time is twice as far from the last.
+bool is_power_of_two(uint32_t n) { return (n & (n - 1)) == 0; }
+
+void look_for_roots() {
   static uint32_t looks = 0;
-  static int unseen_in_a_row = 0;
+  if (slots_are_all_in() && looks > 0)
+    take_idle_slots_out();
+  else
+    put_slots_in();
+  if (is_power_of_two(++looks)) watch_all_classes();
+  hot().until_look = slots_are_all_in() ? Hot::kWatched : Hot::kUnwatched;
+}
+
+void no_forward_seen() {
+  static uint32_t unseen = 0;
   static bool zero_grad_watched = false;
-  if (hot().look_around > 0) --hot().look_around;
-  ++looks;
-  if ((looks & (looks - 1)) == 0 || slot_was_reset())
-    Py_XDECREF(call_quietly(session().install_slots));
-  unseen_in_a_row = hot().forward_seen ? 0 : unseen_in_a_row + 1;
-  if (unseen_in_a_row >= 2 && !session().fetch_seen && !zero_grad_watched && !compiled_ever()) {
-    zero_grad_watched = true;
-    Py_XDECREF(call_quietly(session().watch_zero_grad));
-  }
+  if (is_power_of_two(++unseen) || slot_was_reset()) watch_all_classes();
+  if (unseen < 2 || session().fetch_seen || zero_grad_watched || compiled_ever()) return;
+  zero_grad_watched = true;
+  Py_XDECREF(call_quietly(session().watch_zero_grad));
+}
+
+}  // namespace
+
+void look_around() {
+  if (!hot().forward_seen) no_forward_seen();
+  if (hot().until_look == 0) look_for_roots();
 }
 
 }  // namespace stepscope::bindings

@@ -24,14 +24,15 @@ enum class State : uint8_t {
 // What a hook touches on every call, in one cache line: between two hooks the model's own work throws
 // everything out of the caches, and each further line would cost more than all that is computed here.
 struct alignas(64) Hot {
+  static constexpr uint16_t kWatched = 8, kUnwatched = 504;
   std::atomic<State> state{State::kAsleep};
-  bool forward_seen = false;         // a root forward with gradients since the last backward
-  bool reducer = false;              // DistributedDataParallel is in use: session().reducer_owner
-  uint8_t look_around = 4;           // backwards that still look for module classes that came late
-  std::atomic<int16_t> compiles{0};  // compilations in progress
+  bool forward_seen = false;  // a root forward with gradients since the last backward
+  bool reducer = false;       // DistributedDataParallel is in use: session().reducer_owner
   // eval() was called, or an epoch began: a root forward looks at module.training until one finds
   // it true. Else it is taken to be: the way through the module's dict costs as much as all the rest
   bool mode_unsure = true;
+  std::atomic<int16_t> compiles{0};     // compilations in progress
+  uint16_t until_look = kWatched;       // backwards until look_around()
   bool (*grad_enabled)() = nullptr;     // torch's gradient mode on this thread
   PyObject* root = nullptr;             // the root called last; its class is kept alive, not itself
   PyTypeObject* root_type = nullptr;    // its class, to see whether its slot was reset
@@ -49,7 +50,6 @@ struct Session {
   PyObject* open =
       nullptr;  // () -> bool: opens the segment; called once, at the first training event
   PyObject* classify = nullptr;  // (module) -> bool: a root? called once for each outermost module
-  PyObject* install_slots = nullptr;    // () -> None: walks nn.Module's subclasses
   PyObject* watch_zero_grad = nullptr;  // () -> None: once, in loops without modules and loaders
   PyObject* rearm = nullptr;            // () -> None: chooses another parameter for the ready hook
   PyObject* is_grad_enabled = nullptr;  // torch.is_grad_enabled
@@ -97,11 +97,17 @@ PyObject* attribute(PyObject* object, PyObject* name);
 PyObject* interned(const char* name);  // kept for ever
 // `object.name is True`; an attribute that is missing is `otherwise`.
 bool is_true(PyObject* object, PyObject* name, bool otherwise);
+// The same of a module, which keeps its flags in its dict; nn.Module's __getattr__ makes the way around
+// it a long one.
+bool flag_of(PyObject* module, PyObject* name, bool otherwise);
+PyObject* referent(PyObject* weak);  // a new reference, or nullptr when it is gone
 
 // Before a fetch or a trace_step block: puts slots back that FX tracing reset.
 void keep_slots();
-// At a backward that no root forward came before, and at the first few: looks for module classes
-// that are new, and watches zero_grad where neither modules nor loaders are seen.
+// At a backward that no root forward came before: looks for module classes that are new, and watches
+// zero_grad where neither modules nor loaders are seen. And when it is due: for kWatched backwards
+// every class is watched for roots, then for kUnwatched only those that had one, so that the modules
+// inside a root cost nothing.
 void look_around();
 
 }  // namespace stepscope::bindings

@@ -106,8 +106,7 @@ PyObject* on_iter(TimedCall* self, const Arguments& a) {
   if (!awake() || a.count() < 1) return call(self, a);
   session().fetch_seen = true;
   forget_modules();  // a frozen model may have been thawed
-  Py_XDECREF(
-      call_quietly(session().install_slots));  // of classes that came since (FSDP makes some)
+  watch_all_classes();
   rec().iter_begin(loader_number(a.values[0]), grad_enabled());
   PyObject* result = call(self, a);
   rec().iter_end(result == nullptr);
@@ -133,26 +132,21 @@ STEPSCOPE_HOT_CODE PyObject* on_fetch(TimedCall* self, const Arguments& a) {
 }
 
 // True when DistributedDataParallel is in use and waits for the other ranks at the end of this backward.
-STEPSCOPE_HOT_CODE bool reduces() {
-  if (!hot().reducer) return false;
-  PyObject* ddp = PyObject_CallNoArgs(session().reducer_owner);  // a weakref
-  if (ddp == nullptr || ddp == Py_None) {
-    PyErr_Clear();
-    Py_XDECREF(ddp);
-    return false;
-  }
+bool reduces() {
   static PyObject* const name = interned("require_backward_grad_sync");
-  const bool yes = is_true(ddp, name, false);
+  PyObject* ddp = referent(session().reducer_owner);
+  if (ddp == nullptr) return false;
+  const bool yes = flag_of(ddp, name, false);
   Py_DECREF(ddp);
   return yes;
 }
 
 STEPSCOPE_HOT_CODE PyObject* on_backward(TimedCall* self, const Arguments& a) {
   if (nesting.backwards > 0 || compiling() || !awake()) return call(self, a);
-  const bool reduced = reduces();
+  const bool reduced = hot().reducer && reduces();
   ++nesting.backwards;
-  rec().backward_begin();
-  if (!hot().forward_seen || hot().look_around > 0) [[unlikely]]
+  rec().backward_begin(reduced);
+  if (--hot().until_look == 0 || !hot().forward_seen) [[unlikely]]
     look_around();
   hot().forward_seen = false;
   PyObject* result = call(self, a);

@@ -55,7 +55,6 @@ def install(*, note: Callable[[str], None] | None = None) -> None:
     _native.set_callbacks(
         open=_session.open_segment,
         classify=modules.classify,
-        install_slots=modules.install_slots,
         rearm=distributed.rearm,
         watch_zero_grad=optimizer.watch_zero_grad,
         loader_number=dataloader.loader_number,

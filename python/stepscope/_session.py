@@ -51,8 +51,6 @@ def open_segment() -> bool:
     """Make this process's segment, at the first training event. False: record nothing here."""
     if os.environ.get("STEPSCOPE") == "0" or not sys.platform.startswith("linux") or _is_worker():
         return False
-    from stepscope.hooks import modules
-
     try:
         folder = os.environ.get("STEPSCOPE_SEGMENTS", "")
         run_folder = None
@@ -80,7 +78,7 @@ def open_segment() -> bool:
     except (OSError, RuntimeError, ValueError) as error:
         not_measured(f"not recording: {error}")
         return False
-    modules.install_slots()
+    _native.watch_all_classes()
     if run_folder is not None and local_rank <= 0:
         from stepscope import _runless
 

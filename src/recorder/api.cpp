@@ -66,7 +66,7 @@ PhaseScope::PhaseScope(const char* name) : exceptions_(std::uncaught_exceptions(
       r.forward_begin(true, true);
       break;
     case Phase::kBackward:
-      r.backward_begin();
+      r.backward_begin(false);
       break;
     case Phase::kOptimizer:
       r.optimizer_begin(kTheOne);

@@ -47,7 +47,7 @@ struct Progress {
     r.fetch_end(32);
     r.forward_begin(true, true);
     r.forward_end(false);
-    r.backward_begin();
+    r.backward_begin(true);
     r.backward_end(false, true);
     r.optimizer_begin(5);
     r.optimizer_end(5);

@@ -15,8 +15,8 @@ namespace stepscope::recorder {
 STEPSCOPE_HOT_DATA constinit Recorder Recorder::instance_;
 
 void Recorder::check_layout() {
-  static_assert(offsetof(Recorder, writer_) + ring::Writer::kHotOffset == 64);
-  static_assert(offsetof(Recorder, bound_) < 128);
+  static_assert(offsetof(Recorder, writer_) + ring::Writer::kHotOffset == kHotLine);
+  static_assert(offsetof(Recorder, bound_) < kHotLine + 64);
 }
 
 namespace {
@@ -160,7 +160,6 @@ STEPSCOPE_HOT_CODE [[gnu::noinline]] void Recorder::event(uint32_t what, uint64_
   if (state == State::kMuted && writer_.head().control.word.load(std::memory_order_relaxed) ==
                                     static_cast<uint32_t>(wire::Control::kOff))
     return false;
-  if (code == Code::kBackwardBegin) ready_ns_.store(kNotReady, std::memory_order_relaxed);
   if (state != State::kOn) {
     State seen = state_.load(std::memory_order_relaxed);
     if (seen == State::kOff ||

@@ -71,9 +71,10 @@ class alignas(64) Recorder {
           static_cast<uint8_t>(grad(grad_on) | (training_mode ? wire::kTrainingMode : 0)));
   }
   void forward_end(bool raised) { event(Code::kForwardEnd, ending(raised)); }
-  void backward_begin();
+  // reduced: it will end with a wait for other ranks
+  void backward_begin(bool reduced);
   void ready();  // all local work of the backward in progress is done
-  // reduced: it ended with a wait for other ranks. Returns whether ready() was called within it.
+  // Returns whether ready() was called within it; known only of one that reduces.
   bool backward_end(bool raised, bool reduced);
   void optimizer_begin(uint64_t optimizer) { event(Code::kOptimizerBegin, 0, optimizer); }
   void optimizer_end(uint64_t optimizer) { event(Code::kOptimizerEnd, 0, optimizer); }
@@ -120,6 +121,7 @@ class alignas(64) Recorder {
     event(wire::pack(code, phase, flags), a);
   }
   void event(uint32_t what, uint64_t a);  // one function for all: it is in the cache more often
+  static constexpr size_t kHotLine = 64;
   void event_now_and_then(uint32_t what, uint64_t a);
   bool take_over(uint32_t what);
   bool is_owner() const { return owner_.load(std::memory_order_relaxed) == thread_mark(); }
@@ -156,11 +158,9 @@ inline const void* Recorder::thread_mark() {
 #endif
 }
 
-inline void Recorder::backward_begin() {
-  if (is_owner()) {
-    bound_.store(true, std::memory_order_relaxed);
-    ready_ns_.store(kNotReady, std::memory_order_relaxed);
-  }
+inline void Recorder::backward_begin(bool reduced) {
+  if (is_owner()) bound_.store(true, std::memory_order_relaxed);
+  if (reduced) ready_ns_.store(kNotReady, std::memory_order_relaxed);
   event(Code::kBackwardBegin);
 }
 
@@ -170,10 +170,12 @@ inline void Recorder::ready() {
 }
 
 inline bool Recorder::backward_end(bool raised, bool reduced) {
-  if (!is_owner()) return false;
-  const int64_t ready_ns = ready_ns_.load(std::memory_order_relaxed);
-  ready_ns_.store(kOutsideBackward, std::memory_order_relaxed);
-  event(Code::kBackwardEnd, static_cast<uint8_t>(ending(raised) | (reduced ? wire::kReduced : 0)),
+  if (!reduced) {
+    event(Code::kBackwardEnd, ending(raised));
+    return false;
+  }
+  const int64_t ready_ns = ready_ns_.exchange(kOutsideBackward, std::memory_order_relaxed);
+  event(Code::kBackwardEnd, static_cast<uint8_t>(ending(raised) | wire::kReduced),
         ready_ns > 0 ? static_cast<uint64_t>(ready_ns) : 0);
   return ready_ns > 0;
 }

@@ -54,7 +54,7 @@ class RecorderTest : public ::testing::Test {
     r.zero_grad();
     r.forward_begin(true, true);
     r.forward_end(false);
-    r.backward_begin();
+    r.backward_begin(false);
     r.backward_end(false, false);
     r.optimizer_begin(5);
     r.optimizer_end(5);
@@ -77,7 +77,7 @@ TEST_F(RecorderTest, EachCallIsOneEventWithWhatItSays) {
   r_->forward_begin(true, true);
   r_->forward_begin(false, false);
   r_->forward_end(true);
-  r_->backward_begin();
+  r_->backward_begin(false);
   r_->backward_end(true, true);
   r_->optimizer_begin(5);
   r_->optimizer_end(5);
@@ -144,12 +144,12 @@ TEST_F(RecorderTest, EachCallIsOneEventWithWhatItSays) {
 }
 
 TEST_F(RecorderTest, ReadyIsTheTimeWhenLocalWorkWasDone) {
-  r_->backward_begin();
+  r_->backward_begin(true);
   std::thread autograd([&] { r_->ready(); });
   autograd.join();
   EXPECT_TRUE(r_->backward_end(false, true));
   r_->ready();  // outside backward: nothing
-  r_->backward_begin();
+  r_->backward_begin(true);
   EXPECT_FALSE(r_->backward_end(false, true));
   const auto all = events();
   ASSERT_EQ(all.size(), 4u);
@@ -227,16 +227,16 @@ TEST_F(RecorderTest, StepThreadIsTheFirstUntilAnotherRunsBackward) {
   r_->fetch_begin(1, true);  // not ours yet
   r_->fetch_end(1);
   EXPECT_TRUE(events().empty());
-  r_->backward_begin();  // now it is
+  r_->backward_begin(true);  // now it is
   r_->ready();
-  EXPECT_TRUE(r_->backward_end(false, false));
+  EXPECT_TRUE(r_->backward_end(false, true));
   const auto all = events();
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[0].code, EventCode::kResumed);
   EXPECT_EQ(all[0].a, wire::kOtherThread);
   EXPECT_GT(all[2].a, 0u);
   std::thread other([&] {
-    r_->backward_begin();
+    r_->backward_begin(false);
     r_->backward_end(false, false);
     r_->begin(1);
     r_->end(1);
@@ -286,7 +286,7 @@ TEST_F(RecorderTest, OtherThreadsMayCallWhatTheyLike) {
       r_->name("theirs");
       r_->begin(1);
       r_->end(1);
-      r_->backward_begin();
+      r_->backward_begin(false);
       r_->set_ranks(1, 1, 2, 2);
     }
   });

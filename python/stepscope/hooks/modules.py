@@ -10,30 +10,14 @@ from typing import Any
 from stepscope import _native
 from stepscope.hooks import device, distributed
 
-_module_type: Any = None
 _known: dict[int, Any] = {}  # id -> weak reference that tells the native table of the module's end
 _roots: set[int] = set()
 
 
 def install(module: ModuleType) -> None:
-    global _module_type
-    _module_type = module.Module
-    _module_type.train = _watched_train(_module_type.train)
-
-
-def install_slots() -> None:
-    """nn.Module and every class below it; those that have the slot already cost a compare."""
-    if _module_type is None:
-        return
-    seen: set[type] = set()
-    waiting: list[type] = [_module_type]
-    while waiting:
-        cls = waiting.pop()
-        if cls in seen:
-            continue
-        seen.add(cls)
-        _native.install_slot(cls)
-        waiting.extend(type.__subclasses__(cls))
+    module_type: Any = module.Module
+    module_type.train = _watched_train(module_type.train)
+    _native.set_module_type(module_type)
 
 
 def classify(module: Any) -> bool:
