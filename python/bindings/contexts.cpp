@@ -45,7 +45,6 @@ PyObject* enter(PyObject* object, PyObject*) {
   if (awake()) {
     if (is_step(context)) {
       rec().enter_step();
-      keep_slots();
       if (g_steps_open++ > 0) [[unlikely]]
         say_nested();
     } else {

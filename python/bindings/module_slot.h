@@ -2,7 +2,7 @@
 //
 // Why the slot: it is invisible to Dynamo, copy, pickle, jit, fx and export, because no attribute of any class or
 // instance changes (trials). FX tracing sets Module.__call__ for a while, and CPython then resets the slots of all
-// subclasses; slot_was_reset() sees that by comparing a pointer and the next step puts them back.
+// subclasses; slot_was_reset() sees that by comparing a pointer, at the next backward, and they are put back.
 //
 // A root is an outermost called module with trainable parameters; loss modules are none. Modules called inside a root
 // cost a load and a compare, and when no module of their class was a root for a while, nothing: the slot is taken out.

@@ -100,11 +100,6 @@ PyObject* referent(PyObject* weak) {
 #endif
 }
 
-void keep_slots() {
-  if (slot_was_reset()) [[unlikely]]
-    watch_all_classes();
-}
-
 namespace {
 
 // Walking all classes takes 0.2 ms: each time is twice as far from the last.

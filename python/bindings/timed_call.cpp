@@ -122,7 +122,6 @@ PyObject* on_iter_init(TimedCall* self, const Arguments& a) {
 STEPSCOPE_HOT_CODE PyObject* on_fetch(TimedCall* self, const Arguments& a) {
   if (!awake() || a.count() < 1) return call(self, a);
   rec().fetch_begin(loader_of(a.values[0]), grad_enabled());
-  keep_slots();
   PyObject* batch = call(self, a);
   if (batch != nullptr)
     rec().fetch_end(batch_size(batch));

@@ -118,7 +118,8 @@ bool Writer::make_room() noexcept {
   put(span_, std::min(capacity_, index - get(lap_) + free));
   if (free > 0) return true;
   if (missing_ < UINT32_MAX) ++missing_;
-  head_->writer.dropped.fetch_add(1, std::memory_order_relaxed);
+  std::atomic<uint64_t>& dropped = head_->writer.dropped;  // nobody else writes it
+  dropped.store(dropped.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return false;
 }
 
