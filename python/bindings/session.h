@@ -24,7 +24,7 @@ enum class State : uint8_t {
 // What a hook touches on every call, in one cache line: between two hooks the model's own work throws
 // everything out of the caches, and each further line would cost more than all that is computed here.
 struct alignas(64) Hot {
-  static constexpr uint16_t kWatched = 8, kUnwatched = 504;
+  static constexpr uint16_t kWatched = 4, kUnwatched = 57;
   std::atomic<State> state{State::kAsleep};
   bool forward_seen = false;  // a root forward with gradients since the last backward
   bool reducer = false;       // DistributedDataParallel is in use: session().reducer_owner

@@ -8,7 +8,7 @@ namespace {
 
 // Steps of which events are missing are StepSample::incomplete: counted, in no average.
 constexpr std::string_view kDropsEnd =
-    " because the agent was held up; the steps concerned are marked incomplete and left out of the "
+    " because the ring was full; the steps concerned are marked incomplete and left out of the "
     "averages";
 
 std::string grouped(int64_t number) {

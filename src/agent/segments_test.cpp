@@ -189,7 +189,7 @@ TEST(NoticeOfDrops, IsOneOfAllRanksWithTheNewestNumber) {
   note_drops(run);
   ASSERT_EQ(run.notices.size(), 2u);
   EXPECT_EQ(run.notices[1],
-            "rank 3: 1 event was dropped because the agent was held up; the steps concerned are "
+            "rank 3: 1 event was dropped because the ring was full; the steps concerned are "
             "marked incomplete and left out of the averages");
   run.ranks[2].records_dropped = 1'234'567;
   note_drops(run);

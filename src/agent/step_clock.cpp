@@ -189,12 +189,18 @@ void StepClock::unseen_forward(int64_t t_ns) {
 
 // --- optimizer
 
+void StepClock::optimizer_event() {
+  if (noted_unseen_) merge_provisional();
+  most_cycles_ = std::max(most_cycles_, cycles_);
+  cycles_ = 0;
+  optimizer_seen_ = true;
+  unseen_optimizer_ = false;
+}
+
 bool StepClock::optimizer_begin(uint64_t optimizer, int64_t t_ns) {
   if (validation_.on) resolve_validation(Evidence::kBackward, t_ns);
   loader_start_ns_ = 0;
-  if (!optimizer_seen_) merge_provisional();
-  optimizer_seen_ = true;
-  unseen_optimizer_ = false;
+  optimizer_event();
   const OptimizerStack::Begun begun = optimizers_.begin(optimizer, t_ns);
   if (begun.dropped > 0) drop_optimizers(begun.dropped);
   begin_if_needed(t_ns);
@@ -214,9 +220,7 @@ bool StepClock::optimizer_end(uint64_t optimizer, int64_t t_ns) {
 }
 
 void StepClock::optimizer_skipped(int64_t t_ns) {
-  if (!optimizer_seen_) merge_provisional();
-  optimizer_seen_ = true;
-  unseen_optimizer_ = false;
+  optimizer_event();
   begin_if_needed(t_ns);
   ++tally_.skipped;
   optimizer_end_ns_ = t_ns;
@@ -291,15 +295,22 @@ void StepClock::begin_step(int64_t t_ns) {
   decided_.step_begin_ns = t_ns;
 }
 
+// A backward was not followed by an optimizer step, in a loop that never had one, or that usually
+// had one at once: it may be compiled by now.
+bool StepClock::unseen_cycle() {
+  if (!backward_since_boundary_ || !optimizers_.empty()) return false;  // or a closure's
+  if (cycles_ < UINT32_MAX) ++cycles_;
+  return !optimizer_seen_ || most_cycles_ <= kUsualCycles;
+}
+
 void StepClock::boundary_at_fetch(int64_t t_ns) {
   if (explicit_ || !begun_) return;
   if (optimizer_done_ || failed_) {
     close(t_ns);
-  } else if (!optimizer_seen_ && backward_since_boundary_) {
-    if (unseen_optimizer_)
-      close(t_ns);
-    else
-      provisional(t_ns);
+  } else if (unseen_cycle()) {
+    if (unseen_optimizer_) return close(t_ns);
+    noted_unseen_ = true;
+    provisional(t_ns);
   }
 }
 
@@ -307,12 +318,13 @@ void StepClock::boundary_at_forward(int64_t t_ns) {
   if (explicit_ || !begun_) return;
   if (!optimizers_.empty()) t_ns = optimizers_.outermost_begin_ns();
   t_ns = std::max(t_ns, begin_ns_);
-  const bool unseen_cycle = !optimizer_seen_ && backward_since_boundary_;
   if (loaders_.training_fetch_in_step()) {
     if (optimizer_since_boundary_ && !failed_) provisional(t_ns);
-  } else if (optimizer_done_ || failed_ || (unseen_cycle && unseen_optimizer_)) {
+  } else if (optimizer_done_ || failed_) {
     close(t_ns, true);
-  } else if (unseen_cycle) {
+  } else if (unseen_cycle()) {
+    if (unseen_optimizer_) return close(t_ns, true);
+    noted_unseen_ = true;
     provisional(t_ns);
   }
 }
@@ -331,7 +343,7 @@ void StepClock::provisional(int64_t t_ns) {
 }
 
 void StepClock::give_out_provisional() {
-  unseen_optimizer_ = !optimizer_seen_;
+  unseen_optimizer_ = noted_unseen_;
   BatchTotals before;
   for (const Boundary& b : boundaries_) {
     BatchTotals own = b.batches;
@@ -347,6 +359,7 @@ void StepClock::give_out_provisional() {
 void StepClock::merge_provisional() {
   for (size_t i = 0; i < boundary_count_; ++i) tally_.add(boundaries_[i].tally);
   boundary_count_ = 0;
+  noted_unseen_ = false;
 }
 
 ClosedStep StepClock::closed(int64_t end_ns, const Tally& tally, const BatchTotals& batches) const {

@@ -67,6 +67,9 @@ struct Decided {
 class StepClock {
  public:
   static constexpr size_t kProvisional = 16;
+  // A loop that accumulated over more batches than this is not suspected of having compiled its
+  // optimizer.
+  static constexpr uint32_t kUsualCycles = 4;
 
   // The bools say whether the call makes a span: it is the outermost of its kind.
   bool iter_begin(uint64_t loader, bool grad_on, int64_t t_ns);
@@ -159,6 +162,8 @@ class StepClock {
   void boundary_at_fetch(int64_t t_ns);
   void boundary_at_forward(int64_t t_ns);
   void close(int64_t t_ns, bool at_forward = false);
+  bool unseen_cycle();
+  void optimizer_event();
   void provisional(int64_t t_ns);
   void give_out_provisional();
   void merge_provisional();
@@ -176,8 +181,12 @@ class StepClock {
   bool has_extra_samples_ = false;
   bool optimizer_done_ = false, failed_ = false;
   bool optimizer_since_boundary_ = false, backward_since_boundary_ = false;
-  bool optimizer_seen_ = false;         // ever
-  bool unseen_optimizer_ = false;       // kProvisional cycles passed without any
+  bool optimizer_seen_ = false;    // ever
+  bool unseen_optimizer_ = false;  // kProvisional cycles passed without any
+  bool noted_unseen_ = false;      // boundaries_ are of cycles without an optimizer step
+  // fetches or forwards in a row that came after a backward without an optimizer step; the most that
+  // an optimizer step ended
+  uint32_t cycles_ = 0, most_cycles_ = 0;
   bool fetch_seen_ = false;             // a training fetch since the first step began
   bool batch_since_optimizer_ = false;  // of a loader known as training
   uint8_t lasting_flags_ = 0;

@@ -388,6 +388,27 @@ TEST(StepClock, WithoutFetchesAStepEndsAtTheNextForward) {
   EXPECT_EQ(s.times(), "2-6 6-10");
 }
 
+TEST(StepClock, OptimizerThatIsCompiledInMidRunLosesNoStep) {
+  for (const std::string loop : {"get L; fwd; bwd; ", "fwd; bwd; "}) {
+    Scenario s(repeat(5, loop + "opt A; ") + repeat(40, loop) + repeat(5, loop + "opt A; ") +
+               "end L; fwd");
+    EXPECT_EQ(s.closed().size(), 50u) << loop;
+  }
+}
+
+TEST(StepClock, AccumulationOverManyBatchesIsNoCompiledOptimizer) {
+  Scenario s(repeat(3, repeat(12, "get L; fwd; bwd; ") + "opt A; ") +
+             repeat(2, repeat(40, "get L; fwd; bwd; ") + "opt A; ") + "end L");
+  EXPECT_EQ(s.steps(), "12/12/1 12/12/1 12/12/1 40/40/1 40/40/1");
+}
+
+TEST(StepClock, ClosureOfManyForwardsIsNoCompiledOptimizer) {
+  Scenario s(repeat(4, "get L; opt( A; " + repeat(25, "zero; fwd; bwd; ") + ")opt A; ") + "end L");
+  EXPECT_EQ(s.steps(), "1/25/1 1/25/1 1/25/1 1/25/1");
+  EXPECT_EQ(Scenario(repeat(4, "opt( A; " + repeat(25, "zero; fwd; bwd; ") + ")opt A; ")).steps(),
+            "0/25/1 0/25/1 0/25/1");
+}
+
 TEST(StepClock, WithoutFetchesAClosuresStepEndsAtTheOptimizersEntry) {
   Scenario s(repeat(3, "opt( A; zero; fwd; bwd; fwd; bwd; )opt A"));
   EXPECT_EQ(s.steps(), "0/2/1 0/2/1");

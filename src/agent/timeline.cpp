@@ -89,6 +89,7 @@ void Timeline::apply(const ring::EventValue& event) {
       if (!clock.forward_begin(grad_on, event.has(wire::kTrainingMode), t_ns_)) return;
       settle();
       s_.facts |= kFactRootModule;
+      trains();
       return open(Phase::kForward, grad_on ? 0 : kSpanEvalForward);
     case EventCode::kForwardEnd:
       if (clock.forward_end(event.has(wire::kRaised), t_ns_)) close(Phase::kForward, raised(event));
@@ -96,10 +97,12 @@ void Timeline::apply(const ring::EventValue& event) {
     case EventCode::kBackwardBegin:
       if (!clock.backward_begin(t_ns_)) return;
       settle();
+      trains();
       return open(Phase::kBackward);
     case EventCode::kBackwardEnd:
       return backward_end(event);
     case EventCode::kOptimizerBegin: {
+      trains();
       const bool is_span = clock.optimizer_begin(event.a, t_ns_);
       settle();
       if (is_span) open(Phase::kOptimizer);
@@ -141,6 +144,7 @@ void Timeline::apply(const ring::EventValue& event) {
     case EventCode::kProfilerWindow:
       return clock.flag_steps(kStepProfiled, event.has(wire::kOpen));
     case EventCode::kStepEnter:
+      trains();
       return step_enter();
     case EventCode::kStepExit:
       if (!clock.exit_step(event.has(wire::kRaised), t_ns_)) return;
@@ -151,7 +155,10 @@ void Timeline::apply(const ring::EventValue& event) {
       return;
     case EventCode::kResumed:
       forget_open();
-      if (event.a == wire::kAfterPause) clock.flag_step(kStepPaused);
+      if (event.a == wire::kAfterPause)
+        clock.flag_step(kStepPaused);
+      else
+        s_.loader_seen = false;  // what was fetched so far was fetched elsewhere
       return change();
   }
 }
@@ -201,7 +208,7 @@ void Timeline::write_decided() {
 void Timeline::iter_begin(uint64_t loader, bool grad_on) {
   if (!s_.clock.iter_begin(loader, grad_on, t_ns_)) return;
   settle();
-  s_.facts |= kFactDataLoader;
+  s_.loader_seen = true;
   s_.started_loader = loader;
   s_.loader_started = true;
   const bool training = grad_on && !s_.clock.in_validation();
@@ -212,7 +219,7 @@ void Timeline::fetch_begin(uint64_t loader, bool grad_on) {
   const FetchKind kind = s_.clock.fetch_begin(loader, grad_on, t_ns_);
   if (kind == FetchKind::kNested) return;
   settle();
-  s_.facts |= kFactDataLoader;
+  s_.loader_seen = true;
   int flags = kind == FetchKind::kTraining ? 0 : kSpanNotTraining;
   if (s_.loader_started && s_.started_loader == loader) {
     flags |= kSpanEpochStart;

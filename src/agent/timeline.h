@@ -47,6 +47,10 @@ class Timeline {
  private:
   void apply(const ring::EventValue& event);
   void forget_open();
+  // This thread is the one: the loaders that it fetched from feed training.
+  void trains() {
+    if (s_.loader_seen) s_.facts |= kFactDataLoader;
+  }
   void open(Phase phase, int flags = 0) { open(static_cast<uint8_t>(phase), flags); }
   void open(uint8_t phase, int flags);
   void close(Phase phase, int flags) { close(static_cast<uint8_t>(phase), flags); }

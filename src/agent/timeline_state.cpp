@@ -36,9 +36,9 @@ bool StepClock::sane() const {
                return is_time(b.t_ns) && is_bool(b.batches.samples_known);
              }) &&
          are_bools(begun_, has_extra_samples_, optimizer_done_, failed_, optimizer_since_boundary_,
-                   backward_since_boundary_, optimizer_seen_, unseen_optimizer_, fetch_seen_,
-                   batch_since_optimizer_, explicit_, fetch_counts_, fetch_is_candidate_,
-                   forward_seen_) &&
+                   backward_since_boundary_, optimizer_seen_, unseen_optimizer_, noted_unseen_,
+                   fetch_seen_, batch_since_optimizer_, explicit_, fetch_counts_,
+                   fetch_is_candidate_, forward_seen_) &&
          are_bools(v.on, v.by_eval, v.perhaps_teacher, c.known_training, c.exhausted,
                    c.samples_unknown) &&
          are_times(begin_ns_, optimizer_end_ns_, backward_end_ns_, zero_grad_ns_,
@@ -53,7 +53,8 @@ bool TimelineState::sane() const {
   constexpr uint32_t kOurs =
       kFactDataLoader | kFactRootModule | kFactExplicitSteps | kFactReadyNotMeasured;
   return clock.sane() && stack.sane() && are_times(last_ns, since_ns, sync_begin_ns) &&
-         is_bool(loader_started) && is_depth(sync_depth) && (facts & ~kOurs) == 0;
+         is_bool(loader_started) && is_bool(loader_seen) && is_depth(sync_depth) &&
+         (facts & ~kOurs) == 0;
 }
 
 std::string save_state(const TimelineState& state) {

@@ -24,6 +24,7 @@ struct TimelineState {
   int64_t since_ns = 0;         // when what the thread does now began; 0: nothing was seen yet
   uint64_t started_loader = 0;  // its next fetch is the first of its epoch
   bool loader_started = false;
+  bool loader_seen = false;  // by the thread that trains, as far as is known
   int sync_depth = 0;
   int64_t sync_begin_ns = 0;
   uint32_t facts = 0;  // FactBits that events told

@@ -41,8 +41,7 @@ constexpr int kNice = 5;
 constexpr int64_t kDenseMemoryNs = 30 * kSecond, kMemoryTickNs = kSecond / 5;
 // And CPU use, which takes two readings, when there may be no time for a second one.
 constexpr int64_t kDenseNs = 3 * kSecond, kDenseTickNs = kSecond / 2;
-constexpr milliseconds kIdleTick{250}, kTick{100}, kBusyTick{20};
-constexpr double kIdleFill = 0.05;
+constexpr milliseconds kIdleTick{250}, kBusyTick{20};
 
 void say(const std::string& line) { (void)write_all(2, line + "\n"); }
 
@@ -102,6 +101,8 @@ class Agent {
   serve::Loop loop_;
   std::vector<Member> members_;
   bool members_alive_ = true, write_now_ = false;
+  double fill_per_ms_ = 0;
+  int64_t last_poll_ns_ = 0;
   int64_t began_ns_ = 0, last_tick_ns_ = 0, last_memory_ns_ = 0, last_life_ns_ = 0;
   int64_t closed_ns_ =
       0;  // when rank 0 was first seen to have closed its segment; -1 once that was answered
@@ -152,7 +153,11 @@ void Agent::take_signals() {
 
 void Agent::tick() {
   const int64_t now = monotonic_ns();
+  const double fill_before = recording_.fullest();
   recording_.poll(now);
+  const double ms = static_cast<double>(std::max<int64_t>(now - last_poll_ns_, 1'000'000)) / 1e6;
+  fill_per_ms_ = (recording_.fullest() - fill_before) / ms;
+  last_poll_ns_ = now;
   if (recording_.any_alive()) last_life_ns_ = now;
   const int64_t tick_ns = now - began_ns_ < kDenseNs ? kDenseTickNs : kSecond;
   const bool full_tick = now - last_tick_ns_ >= tick_ns;
@@ -176,9 +181,13 @@ void Agent::tick() {
   }
 }
 
+// Before a ring is a quarter full, at the rate at which the fullest was found to fill.
 milliseconds Agent::pause() const {
   if (!members_alive_ || recording_.fullest() >= agent::Segments::kCommitEarly) return kBusyTick;
-  return recording_.fullest() < kIdleFill ? kIdleTick : kTick;
+  if (fill_per_ms_ <= 0) return kIdleTick;
+  const double ms = std::min(agent::Segments::kCommitEarly / fill_per_ms_,
+                             static_cast<double>(kIdleTick.count()));
+  return std::max(kBusyTick, milliseconds(static_cast<int64_t>(ms)));
 }
 
 bool Agent::time_to_end() {

@@ -189,16 +189,19 @@ class Script {
         step[*phase_from_name(key)] += ns;
       }
     }
+    std::vector<Occurrence> occurrences;
     for (const Every& every : every_) {
       if (step.step % every.period != 0) continue;
       step[every.phase] += every.ns;
       if (every.kind == OccurrenceKind::kEpochStart) step.parts.epoch_start_ns += every.ns;
-      rank.add(Occurrence{rank.rank, every.kind, step.step, 0, every.ns});
+      occurrences.push_back(
+          {rank.rank, every.kind, step.step, step.begin_ns, step.begin_ns + every.ns});
     }
     for (const int64_t ns : step.phase_ns) step.end_ns += ns;
     step.end_ns += step.begin_ns;
     next_ns_[rank.rank] = step.end_ns;
     (void)rank.add(std::move(step), run.settings);
+    for (const Occurrence& occurrence : occurrences) rank.add(occurrence);
   }
 
   // Samples spread evenly over the steps so far.

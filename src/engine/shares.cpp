@@ -19,7 +19,9 @@ double median_ns(const OccurrenceStats& stats) {
 }
 
 double total_ns(const RankHistory& rank) {
-  return static_cast<double>(std::max<int64_t>(rank.last_end_ns - rank.first_begin_ns, 1));
+  // With what lies outside the steps: a validation before the first is a part of this time too.
+  const int64_t steps_ns = rank.last_end_ns - rank.first_begin_ns;
+  return static_cast<double>(std::max<int64_t>(steps_ns + rank.outside_ns, 1));
 }
 
 // n x median, so that one odd occurrence (the first epoch's) does not make the figure; never more

@@ -183,11 +183,16 @@ Made RankHistory::add(StepSample step, const Settings& settings) {
   return made;
 }
 
+bool RankHistory::is_within_steps(int64_t begin_ns, int64_t end_ns) const {
+  return end_ns > first_begin_ns && begin_ns < last_end_ns;
+}
+
 void RankHistory::add(const Occurrence& occurrence) {
   OccurrenceStats& stats = occurrences[static_cast<size_t>(occurrence.kind)];
   const int64_t took_ns = occurrence.end_ns - occurrence.begin_ns;
   ++stats.count;
   stats.total_ns += took_ns;
+  if (!is_within_steps(occurrence.begin_ns, occurrence.end_ns)) outside_ns += took_ns;
   stats.recent_ns.push_back(took_ns);
   if (stats.recent_ns.size() > kMaxOccurrences) stats.recent_ns.pop_front();
 }

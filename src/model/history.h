@@ -62,7 +62,9 @@ struct RankHistory {
   int64_t failed_steps = 0;  // not in steps
   int64_t profiled_steps = 0;
   int64_t incomplete_steps = 0;
-  int64_t first_begin_ns = 0, last_end_ns = 0;  // span of the run seen
+  int64_t first_begin_ns = 0, last_end_ns = 0;  // span of the steps
+  // Occurrences before the first step and after the last. Not stored: added up again from their rows.
+  int64_t outside_ns = 0;
   int64_t warmup_total_ns = 0;
   int64_t steady_samples = 0;     // over steady steps with known samples
   int64_t steady_samples_ns = 0;  // their time
@@ -81,6 +83,7 @@ struct RankHistory {
   // Marks warm-up, counts, rolls up, trims. Returns the rollups made, for the store. The step as it was kept, its
   // warm-up flag set, is raw.back() then.
   std::vector<std::pair<int, StepBlock>> add(StepSample step, const Settings& settings);
+  bool is_within_steps(int64_t begin_ns, int64_t end_ns) const;
   void add(const Occurrence& occurrence);
   void add(const MemorySample& sample);
   // Steady steps of the whole run, oldest first: coarse blocks where raw was trimmed, single steps where not.

@@ -319,9 +319,15 @@ class Card {
     if (!text.empty()) row("not measured", text);
     sentences("not observed", s_.unobserved);
     if (s_.records_dropped > 0)
-      row("dropped", fmt::format("{} of {} records; their steps are left out", s_.records_dropped,
-                                 s_.records_written + s_.records_dropped));
+      row("dropped", fmt::format("{} of {} events: about {:.0f} steps are missing in all counts",
+                                 s_.records_dropped, s_.records_written + s_.records_dropped,
+                                 missing_steps()));
     sentences("notice", s_.notices);
+  }
+
+  double missing_steps() const {
+    const double written = static_cast<double>(std::max<int64_t>(s_.records_written, 1));
+    return static_cast<double>(s_.records_dropped) * static_cast<double>(s_.steps.count) / written;
   }
 
   void ends() {

@@ -100,24 +100,27 @@ Result<Writer> Writer::create(const SegmentOptions& options) {
 // agent read from a slot happens before it is written again.
 bool Writer::make_room() noexcept {
   if (head_ == nullptr) return false;
-  uint64_t index = get(index_);
-  if (index - tail_ >= capacity_) {
+  uint64_t index = get(index_), known = get(tail_);
+  if (index - known >= capacity_) {
     const uint64_t tail = head_->reader.tail.load(std::memory_order_acquire);
     const uint64_t check = head_->reader.tail_check.load(std::memory_order_relaxed);
-    if (check == ~tail && tail - tail_ <= index - tail_) {
-      tail_ = tail;
-    } else if (check == ~tail && tail - index <= kMostBack) {
+    const uint64_t ahead = tail - index;
+    if (check == ~tail && ahead != 0 && ahead <= kMostBack) {
       // A thread that met another one inside write() has set our number back: go on from what was
       // read already.
-      tail_ = index = tail;
+      known = index = tail;
       put(index_, index);
+    } else if (check == ~tail && tail - known <= index - known) {
+      known = tail;
     }
+    put(tail_, known);
   }
-  put(lap_, index - index % capacity_);
-  const uint64_t free = capacity_ - std::min(index - tail_, capacity_);
-  put(span_, std::min(capacity_, index - get(lap_) + free));
+  const uint64_t lap = index - index % capacity_;
+  const uint64_t free = capacity_ - std::min(index - known, capacity_);
+  put(lap_, lap);
+  put(span_, std::min(capacity_, index - lap + free));
   if (free > 0) return true;
-  if (missing_ < UINT32_MAX) ++missing_;
+  if (get(missing_) < UINT32_MAX) put(missing_, get(missing_) + 1);
   std::atomic<uint64_t>& dropped = head_->writer.dropped;  // nobody else writes it
   dropped.store(dropped.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return false;

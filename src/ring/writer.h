@@ -62,8 +62,8 @@ class Writer {
     event.t_ns.store(t_ns, std::memory_order_relaxed);
     event.a.store(a, std::memory_order_relaxed);
     event.what.store(what, std::memory_order_relaxed);
-    event.missing.store(static_cast<uint32_t>(missing_), std::memory_order_relaxed);
-    missing_ = 0;
+    event.missing.store(static_cast<uint32_t>(get(missing_)), std::memory_order_relaxed);
+    put(missing_, 0);
     event.seq.store(index + 1, std::memory_order_release);
     put(index_, index + 1);
     // The model evicts the ring between two events: have the next line on its way by then. Past the

@@ -17,7 +17,7 @@ namespace stepscope::store::fixture {
 // here.
 static_assert(sizeof(StepSample) == 240 && sizeof(StepBlock) == 552 && sizeof(MemorySample) == 96);
 static_assert(sizeof(OccurrenceStats) == 96 && sizeof(Gauge) == 56 && sizeof(NodeHistory) == 536);
-static_assert(sizeof(RankHistory) == 976 && sizeof(RunHistory) - sizeof(Settings) == 248);
+static_assert(sizeof(RankHistory) == 984 && sizeof(RunHistory) - sizeof(Settings) == 248);
 
 struct TemporaryFolder {
   std::string path;

@@ -20,6 +20,7 @@ class Reader {
     read_steps();
     read_rollups();
     read_occurrences();
+    read_outside();
     read_memory();
   }
 
@@ -191,6 +192,20 @@ class Reader {
             stats->total_ns = total;
           }
         });
+  }
+
+  void read_outside() {  // RankHistory::outside_ns
+    Statement select(database_,
+                     "SELECT rank, sum(duration_ns) FROM occurrences JOIN ranks USING (rank) "
+                     "WHERE begin_ns + duration_ns <= first_begin_ns OR begin_ns >= last_end_ns "
+                     "GROUP BY rank");
+    int32_t number = 0;
+    int64_t outside_ns = 0;
+    while (select.row()) {
+      select.get(number);
+      select.get(outside_ns);
+      if (RankHistory* r = rank(number)) r->outside_ns = outside_ns;
+    }
   }
 
   void read_memory() {

@@ -146,7 +146,7 @@ void check_meaning(const std::vector<ring::EventValue>& events) {
   records.clear();
   timeline.finish(events.empty() ? 0 : events.back().index + 1, records);
   for (const agent::Record& record : records) fold.push(record, folded);
-  fold.finish(folded);
+  fold.finish(timeline.in_progress(), folded);
   check_steps(folded);
 }
 
