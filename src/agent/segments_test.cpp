@@ -162,7 +162,7 @@ TEST_F(SegmentsTest, DropsMakeTheStepIncompleteInWhichTheyWere) {
   EXPECT_EQ(dropped, 4 * (whole + 602) + 2 - static_cast<int64_t>(process.writer().capacity()));
   EXPECT_EQ(run_.ranks[0].incomplete_steps, 0);
   ASSERT_EQ(run_.notices.size(), 1u);
-  EXPECT_EQ(run_.notices[0].substr(0, 52), "rank 0: 2,406 events were dropped because the agent ");
+  EXPECT_EQ(run_.notices[0].substr(0, 52), "rank 0: 2,406 events were dropped because the ring w");
   commit(segments);
   EXPECT_LT(segments.fullest(), 0.01);
   process.steps(20);

@@ -158,7 +158,7 @@ void Timeline::apply(const ring::EventValue& event) {
       if (event.a == wire::kAfterPause)
         clock.flag_step(kStepPaused);
       else
-        s_.loader_seen = false;  // what was fetched so far was fetched elsewhere
+        start_over();
       return change();
   }
 }
@@ -201,6 +201,15 @@ void Timeline::write_decided() {
   if (d.step_began) mark(RecordKind::kStepBegin, d.step_begin_ns);
   for (size_t i = 0; i < d.steps; ++i) out_->push_back(step_record(d.step[i], index_));
   s_.clock.clear();
+}
+
+// Another thread trains: what was seen so far was not training. A loader that somebody else fetches
+// from is not measured.
+void Timeline::start_over() {
+  const uint32_t step = s_.clock.step();
+  s_.clock = StepClock{};
+  s_.clock.number_from(step);
+  s_.loader_seen = false;
 }
 
 // --- events that are more than a begin or an end

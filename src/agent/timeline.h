@@ -47,6 +47,7 @@ class Timeline {
  private:
   void apply(const ring::EventValue& event);
   void forget_open();
+  void start_over();
   // This thread is the one: the loaders that it fetched from feed training.
   void trains() {
     if (s_.loader_seen) s_.facts |= kFactDataLoader;

@@ -41,7 +41,7 @@ constexpr int kNice = 5;
 constexpr int64_t kDenseMemoryNs = 30 * kSecond, kMemoryTickNs = kSecond / 5;
 // And CPU use, which takes two readings, when there may be no time for a second one.
 constexpr int64_t kDenseNs = 3 * kSecond, kDenseTickNs = kSecond / 2;
-constexpr milliseconds kIdleTick{250}, kBusyTick{20};
+constexpr milliseconds kIdleTick{200}, kBusyTick{20};
 
 void say(const std::string& line) { (void)write_all(2, line + "\n"); }
 
