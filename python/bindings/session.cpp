@@ -119,7 +119,9 @@ void no_forward_seen() {
   static uint32_t unseen = 0;
   static bool zero_grad_watched = false;
   if (is_power_of_two(++unseen) || slot_was_reset()) watch_all_classes();
-  if (unseen < 2 || session().fetch_seen || zero_grad_watched || compiled_ever()) return;
+  const bool no_module = hot().root_type == nullptr;
+  if (unseen < 2 || !no_module || session().fetch_seen || zero_grad_watched || compiled_ever())
+    return;
   zero_grad_watched = true;
   Py_XDECREF(call_quietly(session().watch_zero_grad));
 }

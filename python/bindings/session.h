@@ -103,10 +103,9 @@ bool flag_of(PyObject* module, PyObject* name, bool otherwise);
 PyObject* referent(PyObject* weak);  // a new reference, or nullptr when it is gone
 
 // At a backward that no root forward came before: puts slots back that FX tracing reset, looks for
-// module classes that are new, and watches
-// zero_grad where neither modules nor loaders are seen. And when it is due: for kWatched backwards
-// every class is watched for roots, then for kUnwatched only those that had one, so that the modules
-// inside a root cost nothing.
+// module classes that are new, and watches zero_grad where neither modules nor loaders are seen. And
+// when it is due: for kWatched backwards every class is watched for roots, then for kUnwatched only
+// those that had one, so that the modules inside a root cost nothing.
 void look_around();
 
 }  // namespace stepscope::bindings

@@ -10,7 +10,7 @@
 //   step( .. )step     trace_step
 //   sync G             a wait for process group G
 //   span P, cancel P   phase P: a built-in name or a number. begin P .. end_phase P
-//   profile on|off, samples N, resumed
+//   profile on|off, samples N, resumed, thread (another one takes over)
 //   wait N             N ns pass
 //   lost N             N events were dropped before the next one
 // `get(`, `)get` and so on are the begin and the end alone. `off` behind it, get, fwd: gradients
@@ -163,6 +163,8 @@ class EventScript {
       add(Code::kProfilerWindow, 0, w.has("on") ? wire::kOpen : 0);
     else if (w.verb == "resumed")
       add(Code::kResumed);
+    else if (w.verb == "thread")
+      add(Code::kResumed, wire::kOtherThread);
     else if (w.verb == "wait")
       now_ns += static_cast<int64_t>(w.number());
     else if (w.verb == "lost")

@@ -87,6 +87,18 @@ TEST(Timeline, PlainStepsAreSpansAndStepRecords) {
   EXPECT_EQ(p.timeline().facts(), kFactDataLoader | kFactRootModule);
 }
 
+TEST(Timeline, WhatAnotherThreadFetchedBeforeIsNeitherALoaderOfOursNorAStepsTime) {
+  Player p;
+  p.records("it L; get L; get L; thread; bwd; opt A");
+  EXPECT_EQ(p.timeline().facts() & kFactDataLoader, 0u);
+  const auto all = p.records("fwd; bwd; opt A; fwd");
+  const auto step = std::find_if(all.begin(), all.end(),
+                                 [](const Record& r) { return r.kind == RecordKind::kStep; });
+  ASSERT_NE(step, all.end());
+  EXPECT_EQ(step->step, 0u);
+  EXPECT_EQ(step->counts.fetches, 0);
+}
+
 TEST(Timeline, EpochStartAndExhaustionAreFlagged) {
   Player p;
   std::vector<int> flags;

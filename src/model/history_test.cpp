@@ -216,6 +216,24 @@ TEST(History, AHistoryReadBackGoesOnWhereItWas) {
     EXPECT_EQ(loaded.rollups[level].size(), whole.rollups[level].size()) << level;
 }
 
+TEST(History, WhatLiesOutsideTheStepsIsKnownApart) {
+  RankHistory r;
+  for (int64_t n = 1; n < 4; ++n) (void)r.add(step(n), no_warmup());  // 1000 to 4000
+  const auto validation = [&](int64_t begin_ns, int64_t end_ns) {
+    r.add(Occurrence{.rank = 0,
+                     .kind = OccurrenceKind::kValidation,
+                     .step = 0,
+                     .begin_ns = begin_ns,
+                     .end_ns = end_ns});
+  };
+  validation(2000, 2500);
+  validation(900, 1100);  // in part
+  EXPECT_EQ(r.outside_ns, 0);
+  validation(300, 1000);
+  validation(4000, 4020);
+  EXPECT_EQ(r.outside_ns, 720);
+}
+
 TEST(History, OccurrencesAreCountedAndTheNewestKept) {
   RankHistory r;
   for (int64_t n = 0; n < 1000; ++n)

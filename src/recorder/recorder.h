@@ -13,7 +13,6 @@
 // (pthread_atfork) until it opens a segment of its own.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -159,9 +158,10 @@ inline const void* Recorder::thread_mark() {
 }
 
 inline void Recorder::backward_begin(bool reduced) {
-  if (is_owner()) bound_.store(true, std::memory_order_relaxed);
-  if (reduced) ready_ns_.store(kNotReady, std::memory_order_relaxed);
   event(Code::kBackwardBegin);
+  if (!is_owner()) return;  // another thread's: not the one that ready() is asked of
+  bound_.store(true, std::memory_order_relaxed);
+  if (reduced) ready_ns_.store(kNotReady, std::memory_order_relaxed);
 }
 
 inline void Recorder::ready() {
@@ -170,7 +170,7 @@ inline void Recorder::ready() {
 }
 
 inline bool Recorder::backward_end(bool raised, bool reduced) {
-  if (!reduced) {
+  if (!reduced || !is_owner()) {
     event(Code::kBackwardEnd, ending(raised));
     return false;
   }

@@ -21,7 +21,7 @@
 // of the ring for two events.
 //
 // Laws (design): after start-up the recorder does not allocate, lock, make a system call, log,
-// throw or wait; one store publishes a record; no lock in shared memory; the reader treats every
+// throw or wait; one store publishes an event; no lock in shared memory; the reader treats every
 // byte as hostile; a forked child is silent until it makes a segment of its own; durations are
 // CLOCK_MONOTONIC; unmeasured, zero, not applicable, skipped and failed are different values.
 #pragma once

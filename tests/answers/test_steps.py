@@ -95,6 +95,15 @@ def test_a_loop_in_a_thread_is_followed(tmp_path: Path) -> None:
     compare_steps(rows[1:], steps[1:], ("input", "forward", "backward", "optimizer"))
 
 
+def test_a_root_that_comes_late_is_found_within_61_steps(tmp_path: Path) -> None:
+    """Classes without a root are watched for 4 of 61 backwards."""
+    ran = observe(tmp_path, script("steps.py", "late_root")).finished()
+    steps, _ = loop_of(ran, "late_root")
+    rows = match(ran.steps(), [step["anchor"] for step in steps])
+    last = slice(20 + 61, None)
+    compare_steps(rows[last], steps[last], ("input", "forward", "backward", "optimizer"))
+
+
 def test_every_row_adds_up(ran: Ran) -> None:
     for row in ran.steps():
         phases = [value for name, value in row.items() if name in ALL_PHASES]

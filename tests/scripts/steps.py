@@ -123,6 +123,29 @@ def gan(meter: Meter) -> None:
         meter.stepped()
 
 
+class LateNet(SlowNet):
+    """A class of its own: no root of it is seen before it is used."""
+
+
+@loop
+def late_root(meter: Meter) -> None:
+    """From the 20th batch on another model is called too, before the first one, in the same
+    epoch.
+    """
+    model, optimizer = model_and_optimizer()
+    late = LateNet(forward_ms=2)
+    for i, (x, y) in enumerate(meter.batches(loader(140))):
+        with meter("forward"):
+            more = late(x) if i >= 20 else 0
+            loss = loss_of(model(x) + more, y)
+        with meter("backward"):
+            loss.backward()
+        with meter("optimizer"):
+            optimizer.step()
+        meter.stepped()
+        optimizer.zero_grad()
+
+
 @loop
 def two_loaders_zip(meter: Meter) -> None:
     """One iteration fetches from two loaders."""
@@ -538,7 +561,7 @@ def after_all_that_say_more(name: str) -> tuple[bool, bool]:
 
 
 def main() -> None:
-    all_others = [name for name in LOOPS if name != "in_a_thread"]
+    all_others = [name for name in LOOPS if name not in ("in_a_thread", "late_root")]
     names = sys.argv[1:] or sorted(all_others, key=after_all_that_say_more)
     found = {}
     for name in names:
