@@ -44,6 +44,16 @@ struct MemorySample {  // taken once a second by the agent
   int64_t step = -1;  // the rank's step at that moment; -1 before the first
   std::optional<int64_t> rss_bytes, anon_bytes, worker_pss_bytes, device_allocated_bytes;
   std::optional<double> cpu_cores;  // cores used by the process and its children
+  // Share of the time since the sample before in which the main thread could have run, but had no core.
+  std::optional<double> cpu_wait_share;
+};
+
+// What a rank's process does at this moment.
+struct Doing {
+  std::string phase;   // a phase's name or the user's
+  int64_t step = 0;
+  int64_t for_ns = 0;  // how long already
+  bool alive = false;  // its process
 };
 
 struct RankHistory {
@@ -76,6 +86,7 @@ struct RankHistory {
   std::vector<std::deque<StepBlock>> rollups;  // [0]: 10 steps, [1]: 100, ...
   std::array<OccurrenceStats, kOccurrenceKinds> occurrences;
   std::deque<MemorySample> memory;  // halved (every second dropped) when full: covers the whole run
+  std::optional<Doing> doing;       // of a live run. Not stored
 
   // Steady steps at the end of raw that are in no rollup yet; -1 (also after a load): not counted yet. Not stored.
   int32_t unrolled_steps = -1;
