@@ -71,6 +71,7 @@ def hook(folder: str) -> None:
         rearm=lambda: None,
         watch_zero_grad=lambda: None,
         loader_number=lambda loader: 1,
+        group_number=lambda group: 0,
     )
     # gc.isenabled is a builtin without arguments that returns True, like torch.is_grad_enabled.
     _native.set_torch(is_grad_enabled=gc.isenabled, tensor_type=Tensor, queue_callback=None)

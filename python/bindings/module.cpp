@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "contexts.h"
+#include "groups.h"
 #include "marks.h"
 #include "module_slot.h"
 #include "session.h"
@@ -58,7 +59,11 @@ void bind_session(nb::module_& m) {
   m.def("close_segment", [] { rec().close(); });
   m.def("switch_off", [] { hot().state.store(State::kOff); }, "Record nothing in this process.");
   m.def(
-      "after_fork", [] { hot().state.store(State::kAsleep); },
+      "after_fork",
+      [] {
+        forget_all_groups();
+        hot().state.store(State::kAsleep);
+      },
       "In a forked child: silent until its own first training event.");
   m.def("is_recording", [] { return hot().state.load() == State::kAwake && rec().recording(); });
   m.def(
@@ -72,15 +77,16 @@ void bind_session(nb::module_& m) {
   m.def(
       "set_callbacks",
       [](nb::object open, nb::object classify, nb::object rearm, nb::object watch_zero_grad,
-         nb::object loader_number) {
+         nb::object loader_number, nb::object group_number) {
         session().open = keep(open);
         session().classify = keep(classify);
         session().rearm = keep(rearm);
         session().watch_zero_grad = keep(watch_zero_grad);
         set_loader_number_function(loader_number.ptr());
+        set_group_number_function(group_number.ptr());
       },
       nb::kw_only(), nb::arg("open"), nb::arg("classify"), nb::arg("rearm"),
-      nb::arg("watch_zero_grad"), nb::arg("loader_number"));
+      nb::arg("watch_zero_grad"), nb::arg("loader_number"), nb::arg("group_number"));
   m.def(
       "set_torch",
       [](nb::object is_grad_enabled, nb::object tensor_type, nb::object queue_callback) {
@@ -94,11 +100,16 @@ void bind_session(nb::module_& m) {
       nb::arg("queue_callback").none());
   m.def(
       "set_reducer_owner",
-      [](nb::object weak) {
+      [](nb::object weak, nb::object group) {
         session().reducer_owner = keep(weak);
+        set_reducer_group(group.is_none() ? nullptr : group.ptr());
         hot().reducer = session().reducer_owner != nullptr;
       },
-      nb::arg("weak").none());
+      nb::arg("weak").none(), nb::arg("group").none());
+  m.def(
+      "add_group", [](uint64_t id, uint32_t members) { return rec().group(id, members); },
+      nb::arg("id"), nb::arg("members"), "Its number in the segment; 0 when there is no room.");
+  m.def("forget_group", [](uintptr_t id) { forget_group(id); }, "The group with this id() is gone.");
 }
 
 void bind_hooks(nb::module_& m) {

@@ -4,9 +4,11 @@
 
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include "base/hot.h"
 #include "batch_size.h"
+#include "groups.h"
 #include "marks.h"
 #include "module_slot.h"
 #include "session.h"
@@ -67,17 +69,28 @@ STEPSCOPE_HOT_CODE uint64_t loader_of(PyObject* iterator) {
   return hot().loader;
 }
 
-// Work object -> group number of the collective that made it.
-struct GroupOf {
+// Work object -> the sync point that waiting for it is. An object that is never waited for gives way
+// to the one that gets its address, or its place.
+struct SyncOf {
   PyObject* work;
-  uint64_t group;
+  uint64_t sync;
 };
-std::array<GroupOf, 64> g_group_of{};
-size_t g_next_group = 0;
+std::array<SyncOf, 64> g_sync_of{};
+size_t g_next_sync_of = 0;
 
-uint64_t group_of(PyObject* work) {
-  for (const GroupOf& entry : g_group_of)
-    if (entry.work == work) return entry.group;
+void remember_sync(PyObject* work, uint64_t sync) {
+  for (SyncOf& entry : g_sync_of)
+    if (entry.work == work) {
+      entry.sync = sync;
+      return;
+    }
+  g_sync_of[g_next_sync_of++ % g_sync_of.size()] = {work, sync};
+}
+
+// Only the first wait is one.
+uint64_t take_sync(PyObject* work) {
+  for (SyncOf& entry : g_sync_of)
+    if (entry.work == work) return std::exchange(entry, {}).sync;
   return 0;
 }
 
@@ -141,10 +154,12 @@ bool reduces() {
 }
 
 STEPSCOPE_HOT_CODE PyObject* on_backward(TimedCall* self, const Arguments& a) {
-  if (nesting.backwards > 0 || compiling() || !awake()) return call(self, a);
+  if (nesting.backwards > 0 || compiling()) return call(self, a);
   const bool reduced = hot().reducer && reduces();
+  const uint64_t sync = reduced ? next_reducer_sync() : 0;
+  if (!awake()) return call(self, a);
   ++nesting.backwards;
-  rec().backward_begin(reduced);
+  rec().backward_begin(reduced, sync);
   if (--hot().until_look == 0 || !hot().forward_seen) [[unlikely]]
     look_around();
   hot().forward_seen = false;
@@ -161,8 +176,9 @@ PyObject* on_forward(TimedCall* self, const Arguments& a) {
 }
 
 PyObject* on_sync(TimedCall* self, const Arguments& a) {
+  const uint64_t sync = hot().reducer ? next_reducer_sync() : 0;
   if (!awake()) return call(self, a);
-  rec().sync_begin(0);
+  rec().sync_begin(sync, true);
   PyObject* result = call(self, a);
   rec().sync_end();
   return result;
@@ -170,15 +186,17 @@ PyObject* on_sync(TimedCall* self, const Arguments& a) {
 
 PyObject* on_issue(TimedCall* self, const Arguments& a) {
   PyObject* work = call(self, a);
-  if (work != nullptr && work != Py_None && a.count() >= 1 && awake())
-    g_group_of[g_next_group++ % g_group_of.size()] = {work,
-                                                      reinterpret_cast<uintptr_t>(a.values[0])};
+  const bool issued = work != nullptr && work != Py_None && a.count() >= 1;
+  if (issued && (awake() || hot().state.load(std::memory_order_relaxed) == State::kAwake))
+    remember_sync(work, next_sync(a.values[0]));
   return work;
 }
 
 PyObject* on_wait(TimedCall* self, const Arguments& a) {
-  if (a.count() < 1 || !awake()) return call(self, a);
-  rec().sync_begin(group_of(a.values[0]));
+  if (a.count() < 1) return call(self, a);
+  const uint64_t sync = take_sync(a.values[0]);
+  if (!awake()) return call(self, a);
+  rec().sync_begin(sync, sync != 0);
   PyObject* result = call(self, a);
   rec().sync_end();
   return result;

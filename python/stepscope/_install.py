@@ -58,6 +58,7 @@ def install(*, note: Callable[[str], None] | None = None) -> None:
         rearm=distributed.rearm,
         watch_zero_grad=optimizer.watch_zero_grad,
         loader_number=dataloader.loader_number,
+        group_number=distributed.group_number,
     )
     for name, hook in _HOOKS:
         after_import(name, hook)

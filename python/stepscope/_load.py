@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,9 @@ class Run:
     runs: one row, the run itself. ranks: one a rank, with its counts. steps: raw steps, the newest
     2,000 a rank (`input_ns`, `forward_ns`, ... are exclusive and add up to `step_time_ns`;
     `warmup`, `failed`, `profiled` are 0 or 1; the user's phases stand under `user_phases_ns`, a
-    dict). findings: as in summary.json. summary: that file, or None while the run has none.
+    dict; what the rank waited for under `syncs`, a list of dicts: `group` and `index` are the same
+    on every member of a process group, `members` how many there are, `ready_ns` to `leave_ns` the
+    wait on the rank's own clock, `together` whether all of them leave it at once). findings: as in summary.json. summary: that file, or None while the run has none.
     """
 
     folder: Path
@@ -90,10 +93,19 @@ def _attach(steps: list[Row], phases: list[Row]) -> None:
     by_id = {step["id"]: step for step in steps}
     for step in steps:
         step["user_phases_ns"] = {}
+        step["syncs"] = _syncs(step.get("syncs") or b"")
     for phase in phases:
         step = by_id.get(phase["step_id"])
         if step is not None:
             step["user_phases_ns"][phase["name"]] = phase["time_ns"]
+
+
+def _syncs(packed: bytes) -> list[Row]:
+    """src/store/sync_blob.h"""
+    names = ("group", "index", "members", "ready_ns", "leave_ns", "together")
+    point = struct.Struct("<QIIqqQ")
+    whole = packed[: len(packed) // point.size * point.size]
+    return [dict(zip(names, values, strict=True)) for values in point.iter_unpack(whole)]
 
 
 def _summary(folder: Path) -> dict[str, Any] | None:

@@ -59,6 +59,12 @@ class EventScript {
       return std::find(rest.begin(), rest.end(), word) != rest.end();
     }
     uint64_t number() const { return rest.empty() ? 0 : std::stoull(rest[0]); }
+    // k7: the seventh sync point of the only group
+    uint64_t sync() const {
+      for (const std::string& word : rest)
+        if (word.size() > 1 && word[0] == 'k') return wire::pack_sync(1, static_cast<uint32_t>(std::stoul(word.substr(1))));
+      return 0;
+    }
     uint64_t id() const { return rest.empty() ? 0 : static_cast<uint64_t>(rest[0][0]); }
     int grad() const { return has("off") ? 0 : wire::kGradOn; }
     int raised() const { return has("raise") ? wire::kRaised : 0; }
@@ -116,9 +122,9 @@ class EventScript {
     else if (w.verb == ")fwd")
       add(Code::kForwardEnd, 0, w.raised());
     else if (w.verb == "bwd")
-      add(Code::kBackwardBegin), end(Code::kBackwardEnd, ready, reduced);
+      add(Code::kBackwardBegin, w.sync()), end(Code::kBackwardEnd, ready, reduced);
     else if (w.verb == "bwd(")
-      add(Code::kBackwardBegin);
+      add(Code::kBackwardBegin, w.sync());
     else if (w.verb == ")bwd")
       add(Code::kBackwardEnd, ready, reduced);
     else if (w.verb == "opt")
@@ -137,6 +143,7 @@ class EventScript {
   }
 
   bool other(const Words& w) {
+    const int together = w.has("alone") ? 0 : wire::kTogether;
     if (w.verb == "eval")
       add(Code::kEvalCalled);
     else if (w.verb == "train")
@@ -146,9 +153,9 @@ class EventScript {
     else if (w.verb == ")step")
       add(Code::kStepExit, 0, w.raised());
     else if (w.verb == "sync")
-      add(Code::kSyncBegin, w.id()), end(Code::kSyncEnd);
+      add(Code::kSyncBegin, w.sync(), together), end(Code::kSyncEnd);
     else if (w.verb == "sync(")
-      add(Code::kSyncBegin, w.id());
+      add(Code::kSyncBegin, w.sync(), together);
     else if (w.verb == ")sync")
       add(Code::kSyncEnd);
     else if (w.verb == "span")

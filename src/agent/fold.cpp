@@ -47,8 +47,7 @@ Rest rest_of(const std::vector<Item>& items) {
 
 }  // namespace
 
-Fold::Fold(int32_t rank, std::function<std::string(uint8_t)> name_of)
-    : rank_(rank), name_of_(std::move(name_of)) {}
+Fold::Fold(int32_t rank, Tables tables) : rank_(rank), tables_(std::move(tables)) {}
 
 void Fold::push(const Record& record, Folded& out) {
   sub_ = record.index + 1 != next_index_ ? 0 : std::min<uint8_t>(sub_, UINT8_MAX - 1) + 1;
@@ -65,6 +64,8 @@ void Fold::push(const Record& record, Folded& out) {
       return add(record, 0, ItemKind::kSkipped, out);
     case RecordKind::kStepBegin:
       return add(record, 0, ItemKind::kStepBegin, out);
+    case RecordKind::kSync:
+      return add_sync(record);
   }
 }
 
@@ -84,6 +85,37 @@ void Fold::add(const Record& record, uint8_t phase, ItemKind kind, Folded& out) 
   needed_index_ = std::min(needed_index_, record.index);
 }
 
+void Fold::add_sync(const Record& record) {
+  if (last_end_ns_ && record.t1_ns <= *last_end_ns_) return;  // of a closed step
+  if (syncs_.size() > StepSample::kMaxSyncs) return;  // none is kept: see take_syncs
+  const auto number = static_cast<uint32_t>(record.sync >> 32);
+  SyncPoint point{.index = static_cast<uint32_t>(record.sync),
+                  .ready_ns = record.t0_ns,
+                  .leave_ns = record.t1_ns,
+                  .together = (record.flags & kSyncTogether) != 0};
+  if (number > 0 && number < groups_.size()) {
+    auto& group = groups_[number];
+    if (!group) group = tables_.group_of(number);
+    if (group) {
+      point.group = group->id;
+      point.members = group->members;
+    }
+  }
+  syncs_.push_back({point, record.index});
+  needed_index_ = std::min(needed_index_, record.index);
+}
+
+// Those that ended in the step; what lies after it belongs to later ones. A part of them would count
+// the waits between as work.
+void Fold::take_syncs(StepSample& step) {
+  if (syncs_.size() > StepSample::kMaxSyncs) return syncs_.clear();
+  std::erase_if(syncs_, [&](const PendingSync& sync) {
+    if (sync.point.leave_ns > step.end_ns) return false;
+    step.syncs.push_back(sync.point);
+    return true;
+  });
+}
+
 void Fold::close(const Record& record, Folded& out) {
   const bool is_explicit = (record.flags & kStepExplicit) != 0;
   explicit_ |= is_explicit;
@@ -91,6 +123,7 @@ void Fold::close(const Record& record, Folded& out) {
   const int64_t begin_ns = std::max(record.t0_ns, last_end_ns_.value_or(record.t0_ns));
   StepSample step = sweep(begin_ns, record.t1_ns,
                           is_explicit ? block_begin(begin_ns, record.t1_ns) : begin_ns, out);
+  take_syncs(step);
   last_end_ns_ = record.t1_ns;
   keep_carried(record.t1_ns);
   describe(step, record);
@@ -123,6 +156,7 @@ void Fold::keep_carried(int64_t end_ns) {
   }
   needed_index_ = next_index_;
   for (const Item& item : pending_) needed_index_ = std::min(needed_index_, item.index);
+  for (const PendingSync& sync : syncs_) needed_index_ = std::min(needed_index_, sync.record_index);
   if (!pending_.empty() || pending_.capacity() <= kKeepCapacity) return;
   std::vector<Item>().swap(pending_);
   sweep_.give_back_memory();
@@ -149,7 +183,7 @@ void Fold::name_user_phases(StepSample& step) {
   for (size_t i = 0; i < kMaxUserPhases; ++i) {
     if ((shares_.users >> i & 1) == 0) continue;
     std::string& name = names_[i];
-    if (name.empty()) name = name_of_(static_cast<uint8_t>(kFirstUserPhase + i));
+    if (name.empty()) name = tables_.name_of(static_cast<uint8_t>(kFirstUserPhase + i));
     if (const auto built_in = phase_from_name(name)) {
       step[*built_in] += shares_.user_ns[i];
       continue;
@@ -191,14 +225,16 @@ int64_t Fold::rest_begin() const {
 
 void Fold::finish(const Record& rest_record, Folded& out) {
   needed_index_ = next_index_;
-  if (pending_.empty()) return;
+  if (pending_.empty()) return syncs_.clear();
   const int64_t begin_ns = rest_begin();
   const Rest rest = rest_of(pending_);
   const bool is_step = rest.closes && !explicit_ && begin_ns <= rest.end_ns;
   StepSample step =
       sweep(begin_ns, is_step ? rest.end_ns : std::max(begin_ns, rest.last_ns), begin_ns, out);
   pending_.clear();
-  if (!is_step) return;
+  if (!is_step) return syncs_.clear();
+  take_syncs(step);
+  syncs_.clear();
   describe(step, rest_record);
   out.steps.push_back(std::move(step));
 }
@@ -211,6 +247,7 @@ void Fold::give_up_pending(Folded& out) {
   const int64_t begin_ns = rest_begin();
   sweep(begin_ns, std::max(begin_ns, last_ns), begin_ns, out);
   pending_.clear();
+  syncs_.clear();
   incomplete_ = true;
   needed_index_ = next_index_;
 }

@@ -6,7 +6,7 @@
 // and compile are taken out of whatever they interrupt. Phases of a step, the user's included, are
 // exclusive and add up to it. See fold_sweep.h.
 //
-// What it reads: spans; kStep closes a step; the instants kZeroGrad, kOptimizerSkipped and kStepBegin
+// What it reads: spans; kSync, a sync point of the step that it ends in; kStep closes a step; the instants kZeroGrad, kOptimizerSkipped and kStepBegin
 // (the first step begins; with trace_step each time a block is entered). Spans go to steps by time,
 // not by the order of the records: what reaches beyond a close, or lies after it, is kept for the
 // next one. So a restart that reads on from needed_index() may meet closes again that were given
@@ -27,6 +27,7 @@
 #include "agent/fold_sweep.h"
 #include "agent/record.h"
 #include "model/step_sample.h"
+#include "ring/reader.h"
 
 namespace stepscope::agent {
 
@@ -38,8 +39,12 @@ struct Folded {
 class Fold {
  public:
   static constexpr size_t kMaxPending = 100'000;
-  // name_of: user phase number -> name
-  Fold(int32_t rank, std::function<std::string(uint8_t)> name_of);
+  // What the numbers in records stand for.
+  struct Tables {
+    std::function<std::string(uint8_t)> name_of;  // a user's phase
+    std::function<std::optional<ring::GroupValue>(uint32_t)> group_of;
+  };
+  Fold(int32_t rank, Tables tables);
 
   void push(const Record& record, Folded& out);
   // The process ended: rule (d). rest: what a close would say of the step in progress.
@@ -53,6 +58,8 @@ class Fold {
 
  private:
   void add(const Record& record, uint8_t phase, ItemKind kind, Folded& out);
+  void add_sync(const Record& record);
+  void take_syncs(StepSample& step);
   void close(const Record& record, Folded& out);
   static void describe(StepSample& step, const Record& record);
   void keep_carried(int64_t end_ns);
@@ -63,9 +70,15 @@ class Fold {
   void give_up_pending(Folded& out);
 
   int32_t rank_;
-  std::function<std::string(uint8_t)> name_of_;
+  Tables tables_;
   std::array<std::string, kMaxUserPhases> names_;  // asked for once
   std::vector<Item> pending_;
+  struct PendingSync {
+    SyncPoint point;
+    uint64_t record_index;
+  };
+  std::vector<PendingSync> syncs_;
+  std::array<std::optional<ring::GroupValue>, wire::kMaxGroups + 1> groups_;  // asked for until known
   Sweep sweep_;
   Shares shares_;
   uint64_t next_index_ = 0;  // after the event of the last record pushed

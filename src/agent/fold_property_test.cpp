@@ -31,9 +31,10 @@ Record close(int64_t t0_ns, int64_t t1_ns) {
 }
 
 std::string name_of(uint8_t phase) { return "u" + std::to_string(phase % 3); }
+std::optional<ring::GroupValue> group_of(uint32_t) { return std::nullopt; }
 
 Folded fold_all(const std::vector<Record>& records) {
-  Fold fold(0, name_of);
+  Fold fold(0, {name_of, group_of});
   Folded out;
   uint64_t needed = 0;
   for (size_t i = 0; i < records.size(); ++i) {
@@ -110,7 +111,7 @@ TEST(FoldProperty, ARestartAnywhereLosesAndDoublesNothing) {
     const size_t cut =
         static_cast<size_t>(between(random, 0, static_cast<int64_t>(records.size())));
     Folded out;
-    Fold before(0, name_of), after(0, name_of);
+    Fold before(0, {name_of, group_of}), after(0, {name_of, group_of});
     push_from(before, records, 0, cut, out);
     if (!out.steps.empty()) after.resume(out.steps.back().end_ns);
     push_from(after, records, before.needed_index(), records.size(), out);
@@ -185,7 +186,7 @@ TEST(FoldProperty, EveryInstantHasTheOwnerOfTheRule) {
 }
 
 TEST(FoldProperty, AStepWithTooManyRecordsIsIncompleteAndTheNextIsNot) {
-  Fold fold(0, name_of);
+  Fold fold(0, {name_of, group_of});
   Folded out;
   uint64_t index = 0;
   const auto push = [&](Record r) {
@@ -209,7 +210,7 @@ TEST(FoldProperty, AStepWithTooManyRecordsIsIncompleteAndTheNextIsNot) {
 }
 
 TEST(FoldProperty, SpansThatNeverEndCostNoMoreWithEachStep) {
-  Fold fold(0, name_of);
+  Fold fold(0, {name_of, group_of});
   Folded out;
   uint64_t index = 0;
   const auto push = [&](Record r) {

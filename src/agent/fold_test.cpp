@@ -151,7 +151,12 @@ class Scenario {
   }
 
   std::vector<std::string> users_;
-  Fold fold_{0, [this](uint8_t number) { return users_.at(number - kFirstUserPhase); }};
+  Fold fold_{0,
+             {.name_of = [this](uint8_t number) { return users_.at(number - kFirstUserPhase); },
+              .group_of = [](uint32_t number) -> std::optional<ring::GroupValue> {
+                if (number != 1) return std::nullopt;
+                return ring::GroupValue{.id = 77, .members = 4};
+              }}};
   Folded out_;
   uint64_t index_ = 0;
   uint32_t step_ = 0;
@@ -255,7 +260,8 @@ TEST(Fold, SyncIsTakenOutOfBackward) {
 }
 
 TEST(Fold, OfSpansOfOneEventTheLaterOneIsTheOuterOne) {
-  Fold fold(0, [](uint8_t) { return std::string(); });
+  Fold fold(0, {.name_of = [](uint8_t) { return std::string(); },
+                .group_of = [](uint32_t) { return std::optional<ring::GroupValue>(); }});
   Folded out;
   // All of a backward was waiting: one event told both.
   fold.push({.index = 1, .t0_ns = 20, .t1_ns = 50, .phase = static_cast<uint8_t>(Phase::kSync)},

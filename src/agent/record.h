@@ -21,6 +21,8 @@ enum class RecordKind : uint8_t {
   // The first step begins; again when what was fetched before turned out to be a peek. With
   // trace_step at each entry.
   kStepBegin,
+  // This rank waited for others from t0 to t1, at sync point `sync`. flags: kSyncTogether
+  kSync,
 };
 
 enum SpanFlags : uint8_t {
@@ -30,6 +32,8 @@ enum SpanFlags : uint8_t {
   kSpanNotTraining = 1u << 3,  // input: a loader that does not feed training
   kSpanEvalForward = 1u << 4,  // forward with gradients off
 };
+
+enum SyncFlags : uint8_t { kSyncTogether = 1u << 0 };
 
 enum StepFlags : uint8_t {
   kStepFailed = 1u << 0,  // an exception left forward, backward, optimizer or the trace_step block
@@ -50,6 +54,7 @@ struct Record {
   uint32_t step = 0;
   RecordKind kind = RecordKind::kSpan;
   uint8_t phase = 0, flags = 0;
+  uint64_t sync = 0;  // wire::pack_sync
   // of a step
   uint64_t samples = wire::kUnmeasured;
   StepCounts counts{};

@@ -8,7 +8,7 @@
 namespace stepscope::agent {
 namespace {
 
-const std::string kTrain = "get L; zero; span h2d; fwd; bwd ready reduced; opt A;";
+const std::string kTrain = "get L; zero; span h2d; fwd; bwd ready reduced k3; sync k4; opt A;";
 
 const std::string kMixed =
     // a peek, then epochs with a validation, accumulation, two optimizers, a teacher
@@ -16,7 +16,7 @@ const std::string kMixed =
     repeat(3, "get V off; fwd off") + "end V off; train;" + repeat(2, kTrain) +
     "get L; fwd; bwd; get L; fwd; begin 33; bwd; end_phase 33; opt A; end L;" +
     // validation without eval(), a checkpoint with a wait inside, garbage collected
-    "it V; get V; fwd off; get V; fwd off; end V; begin checkpoint; sync G; end_phase checkpoint;" +
+    "it V; get V; fwd off; get V; fwd off; end V; begin checkpoint; sync k5 alone; end_phase checkpoint;" +
     "it L;" + repeat(2, "get L; fwd; span gc; fwd; bwd; opt D; fwd; bwd; opt G") +
     repeat(2, "get L; fwd off; fwd; bwd; opt A") +
     // nested loaders and optimizers, exceptions, a closure that runs twice
@@ -97,6 +97,7 @@ class RestartTest : public SegmentsTest {
       EXPECT_EQ(a.phase_ns, b.phase_ns);
       EXPECT_EQ(a.user_phase_ns, b.user_phase_ns);
       EXPECT_EQ(a.samples, b.samples);
+      EXPECT_EQ(a.syncs, b.syncs);
       EXPECT_EQ(std::tie(a.fetches, a.backwards, a.optimizer_steps, a.skipped_steps),
                 std::tie(b.fetches, b.backwards, b.optimizer_steps, b.skipped_steps));
       EXPECT_EQ(std::tie(a.failed, a.profiled, a.compiled, a.paused, a.incomplete),

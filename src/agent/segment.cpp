@@ -23,7 +23,9 @@ Segment::Segment(std::string path, ring::Reader reader, const Position* position
     : path_(std::move(path)),
       reader_(std::move(reader)),
       identity_(reader_.identity()),
-      fold_(std::max(identity_.rank, 0), [this](uint8_t phase) { return reader_.name(phase); }),
+      fold_(std::max(identity_.rank, 0),
+            {.name_of = [this](uint8_t phase) { return reader_.name(phase); },
+             .group_of = [this](uint32_t number) { return reader_.group(number); }}),
       released_(reader_.tail()) {
   cursor_ = position != nullptr ? position->next_index : released_;
   if (position != nullptr) {

@@ -98,6 +98,7 @@ void Timeline::apply(const ring::EventValue& event) {
       if (!clock.backward_begin(t_ns_)) return;
       settle();
       trains();
+      s_.backward_sync = event.a;
       return open(Phase::kBackward);
     case EventCode::kBackwardEnd:
       return backward_end(event);
@@ -130,7 +131,7 @@ void Timeline::apply(const ring::EventValue& event) {
       settle();
       return change();
     case EventCode::kSyncBegin:
-      return sync_begin();
+      return sync_begin(event);
     case EventCode::kSyncEnd:
       return sync_end();
     case EventCode::kPhaseBegin:
@@ -185,6 +186,11 @@ void Timeline::write(RecordKind kind, uint8_t phase, int64_t t0_ns, int64_t t1_n
                    .kind = kind,
                    .phase = phase,
                    .flags = static_cast<uint8_t>(flags)});
+}
+
+void Timeline::write_sync(uint64_t sync, bool together, int64_t ready_ns) {
+  write(RecordKind::kSync, uint8_t{0}, ready_ns, t_ns_, together ? kSyncTogether : 0);
+  out_->back().sync = sync;
 }
 
 void Timeline::write_decided() {
@@ -256,7 +262,9 @@ void Timeline::backward_end(const ring::EventValue& event) {
       s_.facts |= kFactReadyNotMeasured;
     } else if (was_open) {
       const auto ready_ns = static_cast<int64_t>(std::min(event.a, static_cast<uint64_t>(t_ns_)));
-      write(RecordKind::kSpan, Phase::kSync, std::max(ready_ns, span.t0_ns), t_ns_);
+      const int64_t waits_ns = std::max(ready_ns, span.t0_ns);
+      write(RecordKind::kSpan, Phase::kSync, waits_ns, t_ns_);
+      write_sync(s_.backward_sync, true, waits_ns);
     }
   }
   if (was_open) {
@@ -266,15 +274,18 @@ void Timeline::backward_end(const ring::EventValue& event) {
   settle();
 }
 
-void Timeline::sync_begin() {
+void Timeline::sync_begin(const ring::EventValue& event) {
   if (s_.sync_depth++ > 0) return;
   s_.sync_begin_ns = t_ns_;
+  s_.sync = event.a;
+  s_.sync_together = event.has(wire::kTogether);
   open(Phase::kSync);
 }
 
 void Timeline::sync_end() {
   if (s_.sync_depth == 0 || --s_.sync_depth > 0) return;
   write(RecordKind::kSpan, Phase::kSync, s_.sync_begin_ns, t_ns_);
+  write_sync(s_.sync, s_.sync_together, s_.sync_begin_ns);
   OpenSpan span;
   s_.stack.pop(static_cast<uint8_t>(Phase::kSync), span);
   change();

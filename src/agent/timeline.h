@@ -61,6 +61,7 @@ class Timeline {
     write(kind, static_cast<uint8_t>(phase), t0_ns, t1_ns, flags);
   }
   void write(RecordKind kind, uint8_t phase, int64_t t0_ns, int64_t t1_ns, int flags);
+  void write_sync(uint64_t sync, bool together, int64_t ready_ns);
   void mark(RecordKind kind, int64_t t_ns) { write(kind, uint8_t{0}, t_ns, t_ns, 0); }
   void settle() {
     if (s_.clock.decided().any) write_decided();
@@ -72,7 +73,7 @@ class Timeline {
   void fetch_begin(uint64_t loader, bool grad_on);
   void fetch_end(const ring::EventValue& event);
   void backward_end(const ring::EventValue& event);
-  void sync_begin();
+  void sync_begin(const ring::EventValue& event);
   void sync_end();
   void step_enter();
 

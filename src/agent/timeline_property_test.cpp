@@ -57,7 +57,9 @@ std::vector<ring::EventValue> garbage(Random& random, size_t count, uint64_t wil
 
 struct Read {
   Timeline timeline;
-  Fold fold{0, [](uint8_t) { return std::string("user"); }};
+  Fold fold{0,
+            {.name_of = [](uint8_t) { return std::string("user"); },
+             .group_of = [](uint32_t) { return std::optional<ring::GroupValue>(); }}};
   Folded out;
   std::vector<Record> records;
 

@@ -11,7 +11,7 @@ namespace {
 
 // Another number whenever a field of the state, or of what it is made of, changes its meaning. What
 // changes the size is noticed without it.
-constexpr uint32_t kFormat = 1;
+constexpr uint32_t kFormat = 2;
 
 struct Header {
   uint32_t format, bytes;
@@ -53,7 +53,8 @@ bool TimelineState::sane() const {
   constexpr uint32_t kOurs =
       kFactDataLoader | kFactRootModule | kFactExplicitSteps | kFactReadyNotMeasured;
   return clock.sane() && stack.sane() && are_times(last_ns, since_ns, sync_begin_ns) &&
-         is_bool(loader_started) && is_bool(loader_seen) && is_depth(sync_depth) &&
+         is_bool(loader_started) && is_bool(loader_seen) && is_bool(sync_together) &&
+         is_depth(sync_depth) &&
          (facts & ~kOurs) == 0;
 }
 

@@ -27,6 +27,9 @@ struct TimelineState {
   bool loader_seen = false;  // by the thread that trains, as far as is known
   int sync_depth = 0;
   int64_t sync_begin_ns = 0;
+  uint64_t sync = 0;           // the sync point that began then
+  uint64_t backward_sync = 0;  // that the backward in progress will end with
+  bool sync_together = false;
   uint32_t facts = 0;  // FactBits that events told
 
   bool sane() const;

@@ -39,6 +39,8 @@ class Player {
         text += "[" + std::to_string(r.step) + "]";
       else if (r.kind == RecordKind::kStepBegin)
         text += "(begin)";
+      else if (r.kind == RecordKind::kSync)
+        text += "(sync point)";
       else if (r.kind == RecordKind::kZeroGrad)
         text += "(zero)";
       else if (r.kind == RecordKind::kOptimizerSkipped)
@@ -119,9 +121,11 @@ TEST(Timeline, ExceptionsAreFlagged) {
 TEST(Timeline, ReadyTellsTheWaitInsideBackward) {
   Player p;
   const auto all = p.records("bwd ready reduced; bwd");
-  EXPECT_EQ(Player::tell(all), "(begin) sync backward backward");
-  EXPECT_EQ(all[1].t0_ns, all[2].t0_ns + 1);
-  EXPECT_EQ(all[1].t1_ns, all[2].t1_ns);
+  EXPECT_EQ(Player::tell(all), "(begin) sync (sync point) backward backward");
+  EXPECT_EQ(all[1].t0_ns, all[3].t0_ns + 1);
+  EXPECT_EQ(all[1].t1_ns, all[3].t1_ns);
+  EXPECT_EQ(all[2].t0_ns, all[1].t0_ns);
+  EXPECT_EQ(all[2].t1_ns, all[1].t1_ns);
   EXPECT_EQ(p.timeline().facts() & kFactReadyNotMeasured, 0u);
   EXPECT_EQ(p.told("bwd reduced raise"), "backward!");
   EXPECT_EQ(p.timeline().facts() & kFactReadyNotMeasured, 0u);
@@ -137,7 +141,7 @@ TEST(Timeline, ReadyIsInsideItsBackward) {
     timeline.push(
         {.t_ns = 200, .a = ready, .code = wire::EventCode::kBackwardEnd, .flags = wire::kReduced},
         out);
-    ASSERT_EQ(Player::tell(out), "(begin) sync backward");
+    ASSERT_EQ(Player::tell(out), "(begin) sync (sync point) backward");
     EXPECT_EQ(out[1].t0_ns, ready == 1 ? 100 : 200);
     EXPECT_EQ(out[1].t1_ns, 200);
   }
@@ -146,7 +150,7 @@ TEST(Timeline, ReadyIsInsideItsBackward) {
 TEST(Timeline, AWaitMadeOfWaitsIsOne) {
   Player p;
   const auto all = p.records("sync( G; sync G; )sync; )sync");
-  ASSERT_EQ(Player::tell(all), "sync");
+  ASSERT_EQ(Player::tell(all), "sync (sync point)");
   EXPECT_EQ(all[0].t1_ns - all[0].t0_ns, 20);
 }
 

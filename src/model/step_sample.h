@@ -24,7 +24,7 @@ struct StepParts {
 };
 
 struct StepSample {
-  static constexpr size_t kMaxSyncs = 64;  // kept of a step
+  static constexpr size_t kMaxSyncs = 128;  // in a step
   int32_t rank = 0;
   int64_t step = 0;  // from 0, numbered by the rank's own process
   int64_t begin_ns = 0;
@@ -44,7 +44,7 @@ struct StepSample {
   int32_t backwards = 0;
   int32_t optimizer_steps = 0;
   int32_t skipped_steps = 0;
-  std::vector<SyncPoint> syncs;  // that ended in it, in their order
+  std::vector<SyncPoint> syncs;  // that ended in it, in their order; none where there were more than kMaxSyncs
 
   int64_t total_ns() const { return end_ns - begin_ns; }
   bool steady() const { return !warmup && !failed && !profiled && !incomplete && !paused; }

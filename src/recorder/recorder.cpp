@@ -187,6 +187,19 @@ void Recorder::set_ranks(int rank, int local_rank, int world_size, int local_wor
   id.rank.store(rank, std::memory_order_relaxed);
 }
 
+uint32_t Recorder::group(uint64_t id, uint32_t members) {
+  if (!writer_) return 0;
+  wire::GroupTable& table = writer_.head().groups;
+  const uint32_t count = table.count.load(std::memory_order_relaxed);
+  for (uint32_t i = 0; i < count; ++i)
+    if (table.groups[i].id.load(std::memory_order_relaxed) == id) return i + 1;
+  if (count == wire::kMaxGroups) return 0;
+  table.groups[count].id.store(id, std::memory_order_relaxed);
+  table.groups[count].members.store(members, std::memory_order_relaxed);
+  table.count.store(count + 1, std::memory_order_release);
+  return count + 1;
+}
+
 uint8_t Recorder::name(const char* user_phase) {
   constexpr auto kNoRoom = static_cast<uint8_t>(Phase::kOther);
   if (const auto built_in = phase_from_name(user_phase)) return static_cast<uint8_t>(*built_in);

@@ -47,6 +47,9 @@ class alignas(64) Recorder {
   void pause();
   void resume();
   void set_fact(uint32_t fact);
+  // The number of a process group in this segment, for wire::pack_sync; 0 when there is no room.
+  // Allocates nothing; one thread at a time.
+  uint32_t group(uint64_t id, uint32_t members);
   // When torch.distributed starts.
   void set_ranks(int rank, int local_rank, int world_size, int local_world_size);
 
@@ -71,7 +74,8 @@ class alignas(64) Recorder {
   }
   void forward_end(bool raised) { event(Code::kForwardEnd, ending(raised)); }
   // reduced: it will end with a wait for other ranks
-  void backward_begin(bool reduced);
+  // sync: the sync point that it will end with, or 0
+  void backward_begin(bool reduced, uint64_t sync = 0);
   void ready();  // all local work of the backward in progress is done
   // Returns whether ready() was called within it; known only of one that reduces.
   bool backward_end(bool raised, bool reduced);
@@ -82,9 +86,11 @@ class alignas(64) Recorder {
   void eval_called() { event(Code::kEvalCalled); }  // of a known root
   void train_called() { event(Code::kTrainCalled); }
 
-  // A blocking wait for other ranks (collective, Work.wait, buffer broadcast). group: a number for
-  // the process group.
-  void sync_begin(uint64_t group) { event(Code::kSyncBegin, 0, group); }
+  // A blocking wait for other ranks (collective, Work.wait, buffer broadcast). sync: which sync point
+  // it is, or 0; together: all members of its group leave it at once.
+  void sync_begin(uint64_t sync, bool together) {
+    event(Code::kSyncBegin, together ? wire::kTogether : 0, sync);
+  }
   void sync_end() { event(Code::kSyncEnd); }
 
   // Any other phase, and user phases: kH2d, kCheckpoint, kCompile, kGc, kProfiler, kInput, ... or
@@ -157,8 +163,8 @@ inline const void* Recorder::thread_mark() {
 #endif
 }
 
-inline void Recorder::backward_begin(bool reduced) {
-  event(Code::kBackwardBegin);
+inline void Recorder::backward_begin(bool reduced, uint64_t sync) {
+  event(Code::kBackwardBegin, 0, sync);
   if (!is_owner()) return;  // another thread's: not the one that ready() is asked of
   bound_.store(true, std::memory_order_relaxed);
   if (reduced) ready_ns_.store(kNotReady, std::memory_order_relaxed);

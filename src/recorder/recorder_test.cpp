@@ -85,7 +85,7 @@ TEST_F(RecorderTest, EachCallIsOneEventWithWhatItSays) {
   r_->zero_grad();
   r_->eval_called();
   r_->train_called();
-  r_->sync_begin(9);
+  r_->sync_begin(9, true);
   r_->sync_end();
   r_->begin(40);
   r_->end(40, true);
@@ -119,7 +119,7 @@ TEST_F(RecorderTest, EachCallIsOneEventWithWhatItSays) {
       {EventCode::kZeroGrad},
       {EventCode::kEvalCalled},
       {EventCode::kTrainCalled},
-      {EventCode::kSyncBegin, 0, 9},
+      {EventCode::kSyncBegin, wire::kTogether, 9},
       {EventCode::kSyncEnd},
       {EventCode::kPhaseBegin, 0, 0, 40},
       {EventCode::kPhaseEnd, wire::kRaised, 0, 40},
@@ -183,6 +183,23 @@ TEST_F(RecorderTest, NamesAreNumberedOnceAndBuiltInOnesAreThePhases) {
   EXPECT_EQ(reader_->name(35), std::string(63, 'x'));
   for (int i = 0; i < 100; ++i) r_->name(("phase " + std::to_string(i)).c_str());
   EXPECT_EQ(r_->name("one too many"), static_cast<uint8_t>(Phase::kOther));
+}
+
+TEST_F(RecorderTest, GroupsAreNumberedOnceAndEachSyncSaysWhich) {
+  EXPECT_EQ(reader_->group(1), std::nullopt);
+  EXPECT_EQ(r_->group(0xabc, 4), 1u);
+  EXPECT_EQ(r_->group(0xdef, 2), 2u);
+  EXPECT_EQ(r_->group(0xabc, 4), 1u);
+  EXPECT_EQ(reader_->group(1)->id, 0xabcu);
+  EXPECT_EQ(reader_->group(1)->members, 4u);
+  EXPECT_EQ(reader_->group(2)->members, 2u);
+  EXPECT_EQ(reader_->group(0), std::nullopt);
+  EXPECT_EQ(reader_->group(3), std::nullopt);
+  r_->backward_begin(true, wire::pack_sync(2, 7));
+  EXPECT_EQ(events().at(0).a, uint64_t{2} << 32 | 7);
+  for (uint64_t id = 1; id < 100; ++id) r_->group(id, 2);
+  EXPECT_EQ(r_->group(1234, 2), 0u);  // no room
+  EXPECT_EQ(reader_->group(wire::kMaxGroups + 1), std::nullopt);
 }
 
 TEST_F(RecorderTest, PauseWritesNothingAndResumeSaysThatSomethingIsMissing) {

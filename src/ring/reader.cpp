@@ -200,6 +200,22 @@ uint64_t Reader::cost_calls() const {
   return word(offsetof(wire::SegmentHead, writer) + offsetof(wire::WriterLine, cost_calls));
 }
 
+std::optional<GroupValue> Reader::group(uint32_t number) const {
+  using Table = wire::GroupTable;
+  uint32_t count = 0;
+  GroupValue value;
+  if (number == 0 || number > wire::kMaxGroups ||
+      !read_at(wire::kGroupTableOffset, &count, sizeof(count)) || number > count)
+    return std::nullopt;
+  const size_t entry =
+      wire::kGroupTableOffset + offsetof(Table, groups) + (number - 1) * sizeof(Table::Group);
+  if (!read_at(entry + offsetof(Table::Group, id), &value.id, sizeof(value.id)) ||
+      !read_at(entry + offsetof(Table::Group, members), &value.members, sizeof(value.members)) ||
+      value.id == 0 || value.members < 2)
+    return std::nullopt;
+  return value;
+}
+
 std::string Reader::name(uint8_t user_phase) const {
   std::string fallback = "phase-" + std::to_string(user_phase);
   if (user_phase < kFirstUserPhase || user_phase >= kFirstUserPhase + kMaxUserPhases)

@@ -34,6 +34,12 @@ struct EventValue {
   bool has(uint8_t event_flags) const { return (flags & event_flags) != 0; }
 };
 
+struct GroupValue {
+  uint64_t id = 0;       // not 0
+  uint32_t members = 0;  // 2 or more
+  bool operator==(const GroupValue&) const = default;
+};
+
 struct IdentityValue {
   uint64_t nonce;
   int64_t pid_start_ticks, mono_ns, wall_ns;
@@ -60,6 +66,8 @@ class Reader {
   uint64_t dropped() const;
   uint64_t cost_ns() const;
   uint64_t cost_calls() const;
+  // A process group by its number, from 1; nothing when the table does not have it.
+  std::optional<GroupValue> group(uint32_t number) const;
   std::string name(uint8_t user_phase) const;  // "phase-40" when the table does not have it
 
   // Copies published events from number `from` on, in order, at most out.size(), and stops at the

@@ -48,6 +48,15 @@ std::optional<Statm> read_statm(const std::string& root, int32_t pid) {
   return Statm{resident * page, std::max<int64_t>(0, resident - shared) * page};
 }
 
+// Ns that the main thread could have run but had no core, since it began.
+std::optional<int64_t> read_cpu_wait(const std::string& root, int32_t pid) {
+  const auto text = read_file(pid_file(root, pid, "schedstat"), 128);
+  int64_t ran_ns = 0, waited_ns = 0;
+  if (!text || !(std::istringstream(*text) >> ran_ns >> waited_ns) || waited_ns < 0)
+    return std::nullopt;
+  return waited_ns;
+}
+
 bool counts_as_network(const std::string& name) {
   for (const char* virtual_prefix :
        {"lo", "veth", "docker", "br-", "virbr", "ifb", "dummy", "bond", "cni"})
@@ -178,8 +187,12 @@ std::map<int32_t, MemorySample> Sampler::sample(const std::vector<Process>& rank
       sample.rss_bytes = statm->rss;
       sample.anon_bytes = statm->anon;
     }
+    if (const auto waited_ns =
+            rate(rank_cpu_wait_[member.rank], read_cpu_wait(root_, member.pid), now_ns))
+      sample.cpu_wait_share = std::min(1.0, *waited_ns / 1e9);
   }
-  std::erase_if(rank_cpu_, [&](const auto& entry) { return !ticks.contains(entry.first); });
+  for (auto* rates : {&rank_cpu_, &rank_cpu_wait_})
+    std::erase_if(*rates, [&](const auto& entry) { return !ticks.contains(entry.first); });
   for (const auto& [rank, total] : ticks) {
     const auto per_second = rate(rank_cpu_[rank], total, now_ns);
     if (per_second) out[rank].cpu_cores = *per_second / static_cast<double>(ticks_per_second());

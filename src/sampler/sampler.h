@@ -13,6 +13,7 @@
 //   job_memory         of all ranks and workers: PSS in every fourth round; a rank without workers
 //                      shares nothing that counts, its anonymous memory will do
 //   cpu_cores          of the rank and its descendants, those that ended included
+//   cpu_wait_share     schedstat of the rank's main thread: the kernel may be built without it
 //   node.memory_bytes  of what node.memory_limit_bytes is the limit of: the machine without what is
 //                      available, or the limiting cgroup without its page cache
 //   node.cpu_cores     cores in use on the machine, by whomever
@@ -123,7 +124,7 @@ class Sampler {
   Cgroup cpu_group_;
   std::optional<CgroupMemory> memory_group_;  // absent: the machine's memory is the limit
   std::optional<Throttling> throttled_;
-  std::map<int32_t, Rate> rank_cpu_;
+  std::map<int32_t, Rate> rank_cpu_, rank_cpu_wait_;
   Rate node_cpu_, disk_read_, disk_write_, net_rx_, net_tx_;
   PssRound pss_;
   int rounds_ = 0;

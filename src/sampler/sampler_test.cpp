@@ -209,6 +209,7 @@ TEST(Sample, RatesFromTwoReadings) {
   const FakeRoot root("v2");
   Sampler sampler(root.path());
   NodeHistory node;
+  root.write("proc/100/schedstat", "1000000000 1000000000 7\n");
   (void)sampler.sample(kTwoRanks, kSecond, node);
   EXPECT_EQ(node.cpu_cores.count, 0);
   EXPECT_EQ(node.cpu_cores.not_measured, "the run was too short for two readings");
@@ -218,6 +219,7 @@ TEST(Sample, RatesFromTwoReadings) {
   root.remove("proc/112");
   root.set_stat(100, 50, 120 + 50 + 10 + 5 + 40 + 10, 1000);
   root.write("proc/stat", "cpu  1300 0 0 50000 100 0 0 5 0 0\n");
+  root.write("proc/100/schedstat", "9000000000 2500000000 77\n");
   root.write("proc/100/io", "read_bytes: 5100\nwrite_bytes: 2000\n");
   root.write("sys/fs/cgroup/job/cpu.stat", "nr_periods 110\nnr_throttled 14\n");
   root.write(
@@ -227,6 +229,8 @@ TEST(Sample, RatesFromTwoReadings) {
   ASSERT_TRUE(out.at(0).cpu_cores);
   EXPECT_NEAR(*out.at(0).cpu_cores, 50 / kTicks / 2, 1e-9);
   EXPECT_DOUBLE_EQ(*out.at(1).cpu_cores, 0);
+  EXPECT_DOUBLE_EQ(*out.at(0).cpu_wait_share, 0.75);  // 1.5 s more in 2 s
+  EXPECT_EQ(out.at(1).cpu_wait_share, std::nullopt);  // the kernel does not say
   EXPECT_NEAR(node.cpu_cores.peak, 300 / kTicks / 2, 1e-9);
   EXPECT_DOUBLE_EQ(node.disk_read_bps.peak, 4000.0 / 2);  // 1000 + 100 -> 5100
   EXPECT_DOUBLE_EQ(node.disk_write_bps.peak, 0);

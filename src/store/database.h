@@ -78,6 +78,10 @@ class Statement {
     check(sqlite3_bind_blob64(statement_, ++bound_, value.bytes.data(), value.bytes.size(),
                               SQLITE_STATIC));
   }
+  void bind_copy(Bytes value) {  // need not live on
+    check(sqlite3_bind_blob64(statement_, ++bound_, value.bytes.data(), value.bytes.size(),
+                              SQLITE_TRANSIENT));
+  }
   void bind(const std::string& value) { bind(std::string_view(value)); }
   void bind(const char* value) { bind(std::string_view(value)); }
   template <typename T>

@@ -15,9 +15,9 @@ namespace stepscope::store::fixture {
 
 // A field that was added must also be described in rows.h and printed below: then mend the size
 // here.
-static_assert(sizeof(StepSample) == 240 && sizeof(StepBlock) == 552 && sizeof(MemorySample) == 96);
+static_assert(sizeof(StepSample) == 264 && sizeof(StepBlock) == 552 && sizeof(MemorySample) == 112);
 static_assert(sizeof(OccurrenceStats) == 96 && sizeof(Gauge) == 56 && sizeof(NodeHistory) == 536);
-static_assert(sizeof(RankHistory) == 984 && sizeof(RunHistory) - sizeof(Settings) == 248);
+static_assert(sizeof(RankHistory) == 1048 && sizeof(RunHistory) - sizeof(Settings) == 248);
 
 struct TemporaryFolder {
   std::string path;
@@ -65,6 +65,11 @@ class Random {
     s.backwards = static_cast<int32_t>(number(4));
     s.optimizer_steps = static_cast<int32_t>(number(4));
     s.skipped_steps = static_cast<int32_t>(number(4));
+    for (int64_t i = number(3); i > 0; --i)
+      s.syncs.push_back({static_cast<uint64_t>(number(1LL << 62)),
+                         static_cast<uint32_t>(number(UINT32_MAX)),
+                         static_cast<uint32_t>(number(1 << 20)), number(1LL << 60),
+                         number(1LL << 60), coin()});
     return s;
   }
 
@@ -95,6 +100,7 @@ class Random {
     if (coin()) m.worker_pss_bytes = number(1LL << 50);
     if (coin()) m.device_allocated_bytes = number(1LL << 50);
     if (coin()) m.cpu_cores = real();
+    if (coin()) m.cpu_wait_share = real();
     return m;
   }
 
@@ -217,6 +223,9 @@ class Dump {
       line(s.parts.loss_ns, s.parts.epoch_start_ns, s.parts.other_before_forward_ns,
            s.parts.other_after_backward_ns, s.parts.other_after_optimizer_ns,
            s.parts.other_between_steps_ns);
+      for (const SyncPoint& sync : s.syncs)
+        line("sync", sync.group, sync.index, sync.members, sync.ready_ns, sync.leave_ns,
+             sync.together);
     }
     for (const auto& level : r.rollups) {
       line("level");
@@ -235,7 +244,7 @@ class Dump {
     for (const MemorySample& m : r.memory)
       line("memory", m.mono_ns, m.step, m.rss_bytes.value_or(-1), m.anon_bytes.value_or(-1),
            m.worker_pss_bytes.value_or(-1), m.device_allocated_bytes.value_or(-1),
-           m.cpu_cores.value_or(-1));
+           m.cpu_cores.value_or(-1), m.cpu_wait_share.value_or(-1));
   }
   std::ostringstream out_;
 };

@@ -11,7 +11,8 @@ namespace {
 
 class Reader {
  public:
-  Reader(Database& database, RunHistory& run) : database_(database), run_(run) {}
+  Reader(Database& database, RunHistory& run)
+      : database_(database), run_(run), version_(database.integer("PRAGMA user_version")) {}
 
   void read() {
     read_run();
@@ -27,12 +28,21 @@ class Reader {
  private:
   template <typename Describe, typename Use>
   void each(const std::string& from, Describe describe, Use use) {
-    Statement select(database_, "SELECT " + names_of(describe).list + " FROM " + from);
+    Statement select(database_, "SELECT " + present(names_of(describe).list) + " FROM " + from);
     while (select.row()) {
       Extractor extract{select};
       describe(extract);
       use();
     }
+  }
+
+  // Reading changes nothing: an older file lacks the newest columns.
+  std::string present(std::string list) const {
+    if (version_ >= 3) return list;
+    for (const std::string_view column : {", syncs", ", cpu_wait_share"})
+      if (const size_t at = list.find(column); at != std::string::npos)
+        list.replace(at, column.size(), ", NULL");
+    return list;
   }
 
   void texts(const char* sql, std::vector<std::string>& out) {
@@ -220,6 +230,7 @@ class Reader {
 
   Database& database_;
   RunHistory& run_;
+  int64_t version_;
   std::map<int32_t, size_t> ranks_;
   const bool has_step_user_ =
       database_.integer("SELECT EXISTS (SELECT 1 FROM step_user_phases)") != 0;

@@ -17,6 +17,7 @@
 #include "model/history.h"
 #include "store/database.h"
 #include "store/store.h"
+#include "store/sync_blob.h"
 
 namespace stepscope::store {
 
@@ -28,6 +29,10 @@ inline constexpr int64_t series_base(int32_t rank, int sub) {
 // Visitors for INSERT and SELECT; CREATE TABLE's is in schema.cpp.
 struct Binder {
   Statement& statement;
+  void operator()(std::string_view, const std::vector<SyncPoint>& syncs) {
+    const std::string bytes = to_blob(syncs);
+    statement.bind_copy(Bytes{bytes});
+  }
   template <typename T>
   void operator()(std::string_view, const T& value) {
     statement.bind(value);
@@ -35,6 +40,11 @@ struct Binder {
 };
 struct Extractor {
   Statement& statement;
+  void operator()(std::string_view, std::vector<SyncPoint>& syncs) {
+    std::string bytes;
+    statement.get_bytes(bytes);
+    syncs = from_blob(bytes);
+  }
   template <typename T>
   void operator()(std::string_view, T& value) {
     statement.get(value);
@@ -104,6 +114,7 @@ void step_columns(Visit&& visit, K& key, Sample& s) {
   visit("backwards", s.backwards);
   visit("optimizer_steps", s.optimizer_steps);
   visit("skipped_steps", s.skipped_steps);
+  visit("syncs", s.syncs);  // see sync_blob.h
 }
 
 // parts: the six of kPartNames, absent where the block has none
@@ -158,6 +169,7 @@ void memory_columns(Visit&& visit, K& key, Sample& m) {
   visit("worker_pss_bytes", m.worker_pss_bytes);
   visit("device_allocated_bytes", m.device_allocated_bytes);
   visit("cpu_cores", m.cpu_cores);
+  visit("cpu_wait_share", m.cpu_wait_share);
 }
 
 template <typename Visit, typename Rank>

@@ -11,6 +11,7 @@ namespace stepscope::store {
 namespace {
 
 constexpr const char* sql_type(const double*) { return "REAL"; }
+constexpr const char* sql_type(const std::vector<SyncPoint>*) { return "BLOB"; }
 constexpr const char* sql_type(const std::string*) { return "TEXT"; }
 constexpr const char* sql_type(const std::string_view*) { return "TEXT"; }
 template <typename T>
@@ -150,9 +151,13 @@ Status create_tables(Database& database) {
 Status upgrade(Database& database) {
   const int64_t version = database.integer("PRAGMA user_version");
   if (database.good() && version == kSchemaVersion) return ok();
-  const std::string sql =
-      "BEGIN IMMEDIATE;\nALTER TABLE positions ADD COLUMN state BLOB;\nPRAGMA user_version = " +
-      std::to_string(kSchemaVersion) + ";\nCOMMIT;";
+  std::string sql = "BEGIN IMMEDIATE;\n";
+  if (version < 2) sql += "ALTER TABLE positions ADD COLUMN state BLOB;\n";
+  if (version < 3)
+    sql +=
+        "ALTER TABLE steps ADD COLUMN syncs BLOB;\n"
+        "ALTER TABLE memory ADD COLUMN cpu_wait_share REAL;\n";
+  sql += "PRAGMA user_version = " + std::to_string(kSchemaVersion) + ";\nCOMMIT;";
   if (database.run(sql.c_str())) return ok();
   Error error = database.take_error("upgrade");
   database.run("ROLLBACK");

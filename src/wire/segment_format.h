@@ -6,6 +6,7 @@
 //          1024   WriterLine  what was lost, what our calls cost        (writer only)
 //          1088   ReaderLine  tail and its complement, heartbeat        (agent only)
 //          1152   ControlLine the one word that points back             (agent only)
+//          1216   GroupTable  32 process groups, append-only            (writer only)
 //          2048   NameTable   64 user phase names, append-only          (writer only)
 //          8192   Event[capacity]
 //
@@ -35,9 +36,9 @@
 namespace stepscope::wire {
 
 inline constexpr uint64_t kMagic = 0x31474553'50455453;  // "STEPSEG1"
-inline constexpr uint32_t kVersion = 2;
+inline constexpr uint32_t kVersion = 3;
 inline constexpr size_t kRingOffset = 8192;
-inline constexpr size_t kNameTableOffset = 2048;
+inline constexpr size_t kGroupTableOffset = 1216, kNameTableOffset = 2048;
 inline constexpr size_t kRankSegmentBytes = 256 * 1024;
 inline constexpr size_t kWorkerSegmentBytes = 64 * 1024;
 
@@ -109,7 +110,7 @@ enum class EventCode : uint8_t {
   // outermost module with trainable parameters. kGradOn, kTrainingMode
   kForwardBegin = 5,
   kForwardEnd = 6,  // kRaised
-  kBackwardBegin = 7,
+  kBackwardBegin = 7,  // a = the sync point that it will end with (pack_sync), or 0
   // a = when all local work was done, or 0; kReduced: it ended with a wait for other ranks; kRaised
   kBackwardEnd = 8,
   kOptimizerBegin = 9,     // a = optimizer
@@ -118,7 +119,7 @@ enum class EventCode : uint8_t {
   kZeroGrad = 12,
   kEvalCalled = 13,  // of a known root
   kTrainCalled = 14,
-  kSyncBegin = 15,  // a blocking wait for other ranks. a = process group
+  kSyncBegin = 15,  // a blocking wait for other ranks. a = which one (pack_sync), or 0; kTogether
   kSyncEnd = 16,
   kPhaseBegin = 17,      // any other phase, and the user's: `phase`
   kPhaseEnd = 18,        // kRaised
@@ -140,8 +141,15 @@ enum EventFlags : uint8_t {
   kExhausted = 1u << 3,
   kReduced = 1u << 4,
   kOpen = 1u << 5,
+  kTogether = 1u << 6,  // all members of the group leave this wait at once
 };
-inline constexpr uint8_t kEveryEventFlag = (1u << 6) - 1;
+inline constexpr uint8_t kEveryEventFlag = (1u << 7) - 1;
+
+// A sync point: its group's number in the table, from 1, and its own among the group's since the
+// process began. Told by the writer, so that ranks can be joined whatever was dropped.
+inline constexpr uint64_t pack_sync(uint32_t group, uint32_t index) {
+  return uint64_t{group} << 32 | index;
+}
 
 inline constexpr uint64_t kUnmeasured = ~uint64_t{0};
 inline constexpr uint8_t kHostClock = 0xff;  // Event::device for host times
@@ -162,6 +170,17 @@ inline constexpr uint32_t pack(EventCode code, uint8_t phase = 0, uint8_t flags 
          uint32_t{device} << 24;
 }
 
+inline constexpr uint32_t kMaxGroups = 32;
+struct GroupTable {
+  std::atomic<uint32_t> count;  // published after the entry
+  uint8_t reserved[12];
+  struct Group {
+    std::atomic<uint64_t> id;  // the same on every member, and no other group's in this run
+    std::atomic<uint32_t> members;
+    uint8_t reserved[4];
+  } groups[kMaxGroups];
+};
+
 inline constexpr size_t kNameBytes = 64;
 struct NameTable {
   std::atomic<uint32_t> count;  // published after the bytes of the name
@@ -174,12 +193,14 @@ struct SegmentHead {
   WriterLine writer;
   ReaderLine reader;
   ControlLine control;
-  uint8_t reserved[kNameTableOffset - 1024 - 3 * 64];
+  GroupTable groups;
+  uint8_t reserved[kNameTableOffset - kGroupTableOffset - sizeof(GroupTable)];
   NameTable names;
 };
 static_assert(offsetof(SegmentHead, writer) == 1024);
 static_assert(offsetof(SegmentHead, reader) == 1088);
 static_assert(offsetof(SegmentHead, control) == 1152);
+static_assert(offsetof(SegmentHead, groups) == kGroupTableOffset);
 static_assert(offsetof(SegmentHead, names) == kNameTableOffset);
 static_assert(sizeof(SegmentHead) <= kRingOffset);
 static_assert(std::atomic<uint64_t>::is_always_lock_free &&

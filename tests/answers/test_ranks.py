@@ -4,6 +4,7 @@ import json
 import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -89,6 +90,34 @@ def test_the_wait_is_sync_on_the_other_rank_and_work_on_the_slow_one(two: Ran, n
     for name_of_phase, ms in table[1 - slow].items():
         if name_of_phase != "sync":
             assert ms <= 0.3 * lost, (name_of_phase, table)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_sync_points_tell_who_came_last(two: Ran, name: str) -> None:
+    """Joined by group and number alone, they cover what both ranks waited, and of those that cost
+    something the rank with the shorter wait is the slow one.
+    """
+    two.finished()
+    slow, _ = LOOPS[name]
+    lost_ns = measured_by(two, slow)["lost_ms"] * 1e6
+    points: list[dict[Any, dict[str, Any]]] = []
+    for rank in (0, 1):
+        anchors = [step["anchor"] for step in measured_by(two, rank)["loops"][name]]
+        rows = match(two.steps(rank), anchors)
+        found = [sync for row in rows for sync in row["syncs"]]
+        assert all(sync["members"] == 2 and sync["together"] for sync in found), found
+        assert all(a["leave_ns"] <= b["ready_ns"] for a, b in pairwise(found))
+        points.append({(sync["group"], sync["index"]): sync for sync in found})
+        assert len(points[rank]) == len(found)  # no number twice
+    assert points[0].keys() == points[1].keys()
+    waits = {
+        key: [points[rank][key]["leave_ns"] - points[rank][key]["ready_ns"] for rank in (0, 1)]
+        for key in points[0]
+    }
+    costly = {key: wait for key, wait in waits.items() if abs(wait[0] - wait[1]) >= 0.2 * lost_ns}
+    assert len(costly) >= len(rows) - 2  # in the first, ready is not yet known
+    late = [wait.index(min(wait)) for wait in costly.values()]
+    assert late.count(slow) >= 0.85 * len(late), waits
 
 
 def test_rows_add_up(two: Ran) -> None:

@@ -29,6 +29,7 @@ def release(tail: int) -> bytes:
 
 # Offsets and numbers of words as in segment_format.h and reader_fuzz.cpp.
 CAPACITY, TAIL, NAME_COUNT, NAMES, RING, EVENT = 24, 1088, 2048, 2112, 8192, 32
+GROUP_COUNT, GROUPS = 1216, 1232
 ZERO, OLDEST, HUGE, ALL_ONES = 0, 7, 19, 22
 ALL = drain(OLDEST, 255) + drain(ZERO, 255) + REST
 EVENT_40 = RING + EVENT * 40
@@ -44,6 +45,7 @@ SEEDS = {
     "huge_capacity": [put(CAPACITY, HUGE), OPEN],
     "tail_ahead": [OPEN, put(TAIL, ALL_ONES), put(TAIL + 8, ZERO), ALL, release(10)],
     "many_names": [OPEN, put(NAME_COUNT, ALL_ONES), overwrite(NAMES, b"\x1b[2J" + 99 * b"x"), REST],
+    "many_groups": [OPEN, put(GROUP_COUNT, ALL_ONES), put(GROUPS, HUGE), REST],
     "long_node": [OPEN, overwrite(100, b"\xff" * 255), REST],
     "odd_events": [OPEN, overwrite(EVENT_40 + 8, bytes(range(240))), ALL],
     "times_backwards": [OPEN, put(EVENT_40 + 8, HUGE), put(EVENT_40 + 40, ZERO), ALL],

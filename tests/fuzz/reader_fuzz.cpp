@@ -109,6 +109,9 @@ void check_rest(ring::Reader& reader) {
   check_text(id.executable, 256);
   for (int phase = 0; phase < 256; ++phase)
     check_text(reader.name(static_cast<uint8_t>(phase)), wire::kNameBytes);
+  for (uint32_t number = 0; number <= wire::kMaxGroups + 1; ++number)
+    if (const auto group = reader.group(number))
+      check(group->id != 0 && group->members >= 2, "a group that can be waited in");
   reader.dropped();
   reader.cost_ns();
   reader.cost_calls();
@@ -134,7 +137,8 @@ void check_steps(const agent::Folded& folded) {
 // All that the agent does with what it read.
 void check_meaning(const std::vector<ring::EventValue>& events) {
   agent::Timeline timeline;
-  agent::Fold fold(0, [](uint8_t) { return std::string("mine"); });
+  agent::Fold fold(0, {.name_of = [](uint8_t) { return std::string("mine"); },
+                       .group_of = [](uint32_t) { return ring::GroupValue{7, 2}; }});
   agent::Folded folded;
   std::vector<agent::Record> records;
   for (const ring::EventValue& event : events) {

@@ -7,6 +7,8 @@ an early `from torch.distributed import all_reduce` is seen, and compiled collec
 
 from __future__ import annotations
 
+import hashlib
+import os
 import weakref
 from types import ModuleType
 from typing import Any
@@ -54,6 +56,24 @@ def install_ddp(module: ModuleType) -> None:
     ddp._sync_buffers = _native.timed_call(ddp._sync_buffers, _native.Hook.SYNC)
 
 
+def group_number(group: Any) -> int:
+    """The number of a process group in this process's segment, 0 where ranks cannot wait in it.
+
+    Its id is the same on every member: torch gives groups their names in the order in which all
+    ranks make them. A restarted job begins to count again, so the attempt is part of it.
+    """
+    import torch
+
+    ranks = sorted(torch.distributed.get_process_group_ranks(group))
+    if len(ranks) < 2:
+        return 0
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    text = f"{attempt}/{group.group_name}/{ranks}"
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    weakref.finalize(group, _native.forget_group, id(group))
+    return _native.add_group(int.from_bytes(digest, "little") or 1, len(ranks))
+
+
 def saw_root(module: Any) -> None:
     """Look at a new root: DDP or FSDP inside it, and how many ranks there are by now."""
     world_size = _session.tell_ranks()
@@ -73,7 +93,7 @@ def _arm(ddp: Any) -> None:
     global _ddp, _parameter_at
     _ddp = weakref.ref(ddp)
     _parameter_at = 0
-    _native.set_reducer_owner(_ddp)
+    _native.set_reducer_owner(_ddp, ddp.process_group)
     rearm()
 
 
