@@ -109,7 +109,8 @@ void bind_session(nb::module_& m) {
   m.def(
       "add_group", [](uint64_t id, uint32_t members) { return rec().group(id, members); },
       nb::arg("id"), nb::arg("members"), "Its number in the segment; 0 when there is no room.");
-  m.def("forget_group", [](uintptr_t id) { forget_group(id); }, "The group with this id() is gone.");
+  m.def(
+      "forget_group", [](uintptr_t id) { forget_group(id); }, "The group with this id() is gone.");
 }
 
 void bind_hooks(nb::module_& m) {

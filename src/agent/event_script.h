@@ -62,7 +62,8 @@ class EventScript {
     // k7: the seventh sync point of the only group
     uint64_t sync() const {
       for (const std::string& word : rest)
-        if (word.size() > 1 && word[0] == 'k') return wire::pack_sync(1, static_cast<uint32_t>(std::stoul(word.substr(1))));
+        if (word.size() > 1 && word[0] == 'k')
+          return wire::pack_sync(1, static_cast<uint32_t>(std::stoul(word.substr(1))));
       return 0;
     }
     uint64_t id() const { return rest.empty() ? 0 : static_cast<uint64_t>(rest[0][0]); }

@@ -87,7 +87,7 @@ void Fold::add(const Record& record, uint8_t phase, ItemKind kind, Folded& out) 
 
 void Fold::add_sync(const Record& record) {
   if (last_end_ns_ && record.t1_ns <= *last_end_ns_) return;  // of a closed step
-  if (syncs_.size() > StepSample::kMaxSyncs) return;  // none is kept: see take_syncs
+  if (syncs_.size() > StepSample::kMaxSyncs) return;          // none is kept: see take_syncs
   const auto number = static_cast<uint32_t>(record.sync >> 32);
   SyncPoint point{.index = static_cast<uint32_t>(record.sync),
                   .ready_ns = record.t0_ns,

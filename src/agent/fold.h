@@ -78,7 +78,8 @@ class Fold {
     uint64_t record_index;
   };
   std::vector<PendingSync> syncs_;
-  std::array<std::optional<ring::GroupValue>, wire::kMaxGroups + 1> groups_;  // asked for until known
+  std::array<std::optional<ring::GroupValue>, wire::kMaxGroups + 1>
+      groups_;  // asked for until known
   Sweep sweep_;
   Shares shares_;
   uint64_t next_index_ = 0;  // after the event of the last record pushed

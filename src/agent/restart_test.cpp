@@ -16,7 +16,8 @@ const std::string kMixed =
     repeat(3, "get V off; fwd off") + "end V off; train;" + repeat(2, kTrain) +
     "get L; fwd; bwd; get L; fwd; begin 33; bwd; end_phase 33; opt A; end L;" +
     // validation without eval(), a checkpoint with a wait inside, garbage collected
-    "it V; get V; fwd off; get V; fwd off; end V; begin checkpoint; sync k5 alone; end_phase checkpoint;" +
+    "it V; get V; fwd off; get V; fwd off; end V; begin checkpoint; sync k5 alone; end_phase "
+    "checkpoint;" +
     "it L;" + repeat(2, "get L; fwd; span gc; fwd; bwd; opt D; fwd; bwd; opt G") +
     repeat(2, "get L; fwd off; fwd; bwd; opt A") +
     // nested loaders and optimizers, exceptions, a closure that runs twice

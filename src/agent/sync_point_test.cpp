@@ -27,7 +27,8 @@ std::vector<StepSample> steps_of(const std::string& text) {
 }
 
 TEST(SyncPoint, ReducingBackwardIsOneFromReadyToItsEnd) {
-  const auto steps = steps_of("it L; get L; fwd; bwd ready reduced k5; opt A; get L; fwd; bwd; opt A");
+  const auto steps =
+      steps_of("it L; get L; fwd; bwd ready reduced k5; opt A; get L; fwd; bwd; opt A");
   ASSERT_EQ(steps.size(), 2u);
   ASSERT_EQ(steps[0].syncs.size(), 1u);
   const SyncPoint& sync = steps[0].syncs[0];
@@ -47,7 +48,8 @@ TEST(SyncPoint, ReadyNotMeasuredIsNone) {
 
 TEST(SyncPoint, CollectivesKeepTheirOrderAndTellWhetherAllLeaveTogether) {
   const auto steps = steps_of(
-      "it L; get L; sync k1; fwd; sync( k2; sync k3; )sync; sync alone; bwd; opt A; get L; fwd; bwd;"
+      "it L; get L; sync k1; fwd; sync( k2; sync k3; )sync; sync alone; bwd; opt A; get L; fwd; "
+      "bwd;"
       "opt A");
   ASSERT_EQ(steps.at(0).syncs.size(), 3u);
   const auto& syncs = steps[0].syncs;

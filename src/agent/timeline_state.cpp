@@ -54,8 +54,7 @@ bool TimelineState::sane() const {
       kFactDataLoader | kFactRootModule | kFactExplicitSteps | kFactReadyNotMeasured;
   return clock.sane() && stack.sane() && are_times(last_ns, since_ns, sync_begin_ns) &&
          is_bool(loader_started) && is_bool(loader_seen) && is_bool(sync_together) &&
-         is_depth(sync_depth) &&
-         (facts & ~kOurs) == 0;
+         is_depth(sync_depth) && (facts & ~kOurs) == 0;
 }
 
 std::string save_state(const TimelineState& state) {

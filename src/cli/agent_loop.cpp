@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -106,24 +107,30 @@ class Agent {
   int64_t began_ns_ = 0, last_tick_ns_ = 0, last_memory_ns_ = 0, last_life_ns_ = 0;
   int64_t closed_ns_ =
       0;  // when rank 0 was first seen to have closed its segment; -1 once that was answered
-  std::string reply_;
-  int64_t reply_ns_ = 0;
+  struct Reply {
+    std::string text;
+    int64_t at_ns = 0;
+  };
+  std::array<Reply, 2> replies_;  // to /v1/summary: compact, pretty
 };
 
 void Agent::listen() {
   const serve::Api api{
       .health = [this] { return recording_.health_json(monotonic_ns()); },
       .summary =
-          [this] {
+          [this](bool pretty) {
             const int64_t now = monotonic_ns();
-            if (reply_.empty() || now - reply_ns_ > kReplyAgeNs) {
-              reply_ = recording_.summary_json(now);
-              reply_ns_ = now;
-            }
-            return reply_;
+            Reply& reply = replies_[pretty ? 1 : 0];
+            if (reply.text.empty() || now - reply.at_ns > kReplyAgeNs)
+              reply = {recording_.summary_json(now, pretty), now};
+            return reply.text;
           },
       .card =
           [this](const report::CardStyle& style) { return recording_.card(monotonic_ns(), style); },
+      .status =
+          [this](const report::CardStyle& style) {
+            return recording_.status(monotonic_ns(), style);
+          },
       .control =
           [this](serve::ControlWord word) {
             if (word == serve::ControlWord::kWrite)

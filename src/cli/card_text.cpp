@@ -21,22 +21,49 @@ std::optional<std::string> ask_agent(const std::string& run_folder, const std::s
   return body ? std::optional(std::move(*body)) : std::nullopt;
 }
 
-std::string target_of(const report::CardStyle& style) {
-  return "/v1/card?width=" + std::to_string(style.width) + (style.colour ? "&colour" : "") +
-         (style.unicode ? "" : "&ascii");
+std::string target_of(const char* path, const report::CardStyle& style) {
+  return std::string(path) + "?width=" + std::to_string(style.width) +
+         (style.colour ? "&colour" : "") + (style.unicode ? "" : "&ascii");
 }
 
-Result<report::Summary> stored_summary(const std::string& run_folder) {
-  const auto history = read_history(run_folder);
-  if (!history) return history.error();
-  return report::summarize(*history, engine::diagnose(*history));
+// A run that was just founded: its agent is not yet there.
+std::optional<RunHistory> begun(const std::string& run_folder) {
+  const auto segments = segment_folder_of(run_folder);
+  if (!segments) return std::nullopt;
+  const auto info = read_run_info(*segments);
+  if (!info) return std::nullopt;
+  RunHistory run;
+  run.name = info->name;
+  run.id = info->id;
+  run.folder = info->folder;
+  run.command = info->command;
+  run.started_wall_ns = info->started_wall_ns;
+  run.live = true;
+  return run;
 }
 
 }  // namespace
 
+Result<report::Summary> stored_summary(const std::string& run_folder) {
+  auto history = read_history(run_folder);
+  if (!history)
+    if (auto run = begun(run_folder)) history = std::move(*run);
+  if (!history) return history.error();
+  return report::summarize(*history, engine::diagnose(*history));
+}
+
+Result<std::string> status_of(const std::string& run_folder, int fd) {
+  const report::CardStyle style = report::style_for(fd);
+  if (auto live = ask_agent(run_folder, target_of("/v1/status", style))) return std::move(*live);
+  const auto summary = stored_summary(run_folder);
+  if (!summary) return summary.error();
+  return report::status(*summary, style);
+}
+
 Result<CardText> card_of(const std::string& run_folder, int fd) {
   const report::CardStyle style = report::style_for(fd);
-  if (auto card = ask_agent(run_folder, target_of(style))) return CardText{std::move(*card), ""};
+  if (auto card = ask_agent(run_folder, target_of("/v1/card", style)))
+    return CardText{std::move(*card), ""};
   const auto summary = stored_summary(run_folder);
   if (summary) return CardText{report::card(*summary, style), ""};
   auto written = read_file(run_folder + "/summary.txt");
@@ -46,13 +73,16 @@ Result<CardText> card_of(const std::string& run_folder, int fd) {
   return summary.error();
 }
 
-Result<std::string> summary_of(const std::string& run_folder) {
-  if (auto live = ask_agent(run_folder, "/v1/summary")) return std::move(*live);
+Result<std::string> summary_of(const std::string& run_folder, bool pretty) {
+  if (auto live = ask_agent(run_folder, pretty ? "/v1/summary" : "/v1/summary?compact"))
+    return std::move(*live);
   auto written = read_file(run_folder + "/summary.json");
   const auto history = read_history(run_folder);
-  if (written && (!history || !history->live)) return std::move(*written);
-  if (!history) return history.error();
-  return report::to_json(report::summarize(*history, engine::diagnose(*history))) + "\n";
+  const bool final = written && (!history || !history->live);
+  if (final && (pretty || !history)) return std::move(*written);
+  const auto summary = stored_summary(run_folder);
+  if (!summary) return summary.error();
+  return report::to_json(*summary, pretty) + "\n";
 }
 
 }  // namespace stepscope::cli

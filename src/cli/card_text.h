@@ -19,6 +19,11 @@ struct CardText {
 Result<CardText> card_of(const std::string& run_folder, int fd);
 
 // summary.json's text, of this moment for a live run.
-Result<std::string> summary_of(const std::string& run_folder);
+Result<std::string> summary_of(const std::string& run_folder, bool pretty = true);
+
+// What `stepscope status` shows: of this moment for a live run, also before its first step.
+Result<std::string> status_of(const std::string& run_folder, int fd);
+// Of an ended run, or of what is stored of a live one.
+Result<report::Summary> stored_summary(const std::string& run_folder);
 
 }  // namespace stepscope::cli

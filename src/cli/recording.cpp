@@ -136,8 +136,24 @@ bool Recording::commit(int64_t now_ns) {
   return false;
 }
 
+void Recording::tell_doing(int64_t now_ns) {
+  const std::vector<agent::RankNow> doing = segments_.now();
+  for (RankHistory& rank : run_.ranks) {
+    const auto entry = std::find_if(doing.begin(), doing.end(), [&](const agent::RankNow& now) {
+      return now.rank == rank.rank && !now.phase.empty();
+    });
+    rank.doing.reset();
+    if (entry == doing.end()) continue;
+    rank.doing = {.phase = entry->phase,
+                  .step = static_cast<int64_t>(entry->now.step),
+                  .for_ns = std::max<int64_t>(0, now_ns - entry->now.since_ns),
+                  .alive = entry->alive};
+  }
+}
+
 void Recording::refresh(int64_t now_ns, bool live) {
   run_.live = live;
+  if (live) tell_doing(now_ns);
   if (live && info_.started_mono_ns > 0)
     run_.duration_ns = std::max(run_.duration_ns, now_ns - info_.started_mono_ns);
   if (folder_.empty()) return;  // only run.db is left, which says what was not observed
@@ -167,8 +183,12 @@ Status Recording::write_summary(int64_t now_ns, bool live) {
   return write_files(info_.folder, summarize(now_ns, live));
 }
 
-std::string Recording::summary_json(int64_t now_ns) {
-  return report::to_json(summarize(now_ns, true)) + "\n";
+std::string Recording::summary_json(int64_t now_ns, bool pretty) {
+  return report::to_json(summarize(now_ns, true), pretty) + "\n";
+}
+
+std::string Recording::status(int64_t now_ns, const report::CardStyle& style) {
+  return report::status(summarize(now_ns, true), style);
 }
 
 std::string Recording::card(int64_t now_ns, const report::CardStyle& style) {

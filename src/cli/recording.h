@@ -47,7 +47,8 @@ class Recording {
   Result<std::string> finish(const Ended& ended, int64_t now_ns);
 
   Status write_summary(int64_t now_ns, bool live);  // of this moment
-  std::string summary_json(int64_t now_ns);
+  std::string summary_json(int64_t now_ns, bool pretty);
+  std::string status(int64_t now_ns, const report::CardStyle& style);
   std::string card(int64_t now_ns, const report::CardStyle& style);
   std::string health_json(int64_t now_ns) const;
 
@@ -66,6 +67,7 @@ class Recording {
   void open_store();
   void keep(std::map<int32_t, MemorySample> samples);
   void refresh(int64_t now_ns, bool live);
+  void tell_doing(int64_t now_ns);
   report::Summary summarize(int64_t now_ns, bool live);
   Status write_files(const std::string& folder, const report::Summary& summary) const;
   Result<std::string> write_elsewhere(const std::vector<Finding>& findings, const std::string& why);

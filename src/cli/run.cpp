@@ -224,7 +224,7 @@ int run(const RunOptions& options, const std::vector<std::string>& words) {
          "install it again (pip install .), or set STEPSCOPE_HOME to the folder of the package"});
 
   Supervisor supervisor(std::move(*signals), std::move(witness), run.segment_folder, run.owner,
-                        run.self);
+                        options.quiet, run.self);
   const Started started =
       supervisor.start(*command, child_environment(run, inject, *settings, environment));
   if (started.error_number != 0) {

@@ -160,7 +160,9 @@ std::vector<std::string> run_places(const std::string& cwd, const Environment& e
 Result<std::string> resolve_run(const std::string& run, const std::string& cwd,
                                 const Environment& environment) {
   if (run.empty()) return newest(run_places(cwd, environment));
-  if (holds_run(run)) return absolute_path(run);
+  // Or one that was founded a moment ago: its agent is about to make run.db.
+  if (holds_run(run) || (is_folder(run) && segment_folder_of(absolute_path(run))))
+    return absolute_path(run);
   std::vector<std::string> places = fallback_places(environment);
   places.insert(places.begin(), cwd + "/stepscope-runs");
   if (run.find('/') == std::string::npos) {

@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/say.h"
 #include "sampler/sampler.h"
 
 namespace stepscope::cli {
@@ -19,7 +21,7 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr size_t kMaxAgentText = 16 * 1024;
+constexpr size_t kMaxAgentText = 16 * 1024, kMaxLiveLine = 300;
 constexpr int64_t kRestartPauseNs[Supervisor::kAgentRestarts] = {100 * kMs, kSecond, 5 * kSecond};
 
 bool has_terminal() {
@@ -33,11 +35,12 @@ bool is_request_to_stop(int number) {
 }  // namespace
 
 Supervisor::Supervisor(Signals signals, std::optional<Witness> witness, std::string segment_folder,
-                       bool owner, Member self)
+                       bool owner, bool quiet, Member self)
     : signals_(std::move(signals)),
       witness_(std::move(witness)),
       folder_(std::move(segment_folder)),
       owner_(owner),
+      quiet_(quiet),
       self_(std::move(self)) {}
 
 Started Supervisor::start(const std::vector<std::string>& command,
@@ -183,9 +186,24 @@ void Supervisor::agent_gone(int status) {
 void Supervisor::read_agent() {
   char buffer[4096];
   ssize_t n;
-  while ((n = ::read(agent_.output.get(), buffer, sizeof buffer)) > 0)
-    if (agent_text_.size() < kMaxAgentText) agent_text_.append(buffer, static_cast<size_t>(n));
-  if (n == 0) agent_.output.reset();
+  while ((n = ::read(agent_.output.get(), buffer, sizeof buffer)) > 0) {
+    agent_line_.append(buffer, static_cast<size_t>(n));
+    for (size_t end; (end = agent_line_.find('\n')) != std::string::npos;
+         agent_line_.erase(0, end + 1))
+      agent_said(agent_line_.substr(0, end));
+    if (agent_line_.size() > kMaxAgentText) agent_line_.clear();
+  }
+  if (n != 0) return;
+  agent_.output.reset();
+  agent_said(std::exchange(agent_line_, {}));
+}
+
+void Supervisor::agent_said(const std::string& line) {
+  if (line.starts_with(kLivePrefix)) {
+    if (!quiet_) say(printable(line.substr(kLivePrefix.size()), kMaxLiveLine));
+  } else if (agent_text_.size() < kMaxAgentText) {
+    agent_text_ += line + "\n";
+  }
 }
 
 bool Supervisor::others_alive() const {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/child.h"
@@ -21,13 +22,16 @@ namespace stepscope::cli {
 
 class Supervisor {
  public:
+  // A line of the agent that begins so is said at once, the others at the end.
+  static constexpr std::string_view kLivePrefix = "live=";
   static constexpr int kAgentRestarts = 3;
   static constexpr int64_t kAgentEndNs = 5'000'000'000;
 
   // segment_folder empty: nothing is recorded. owner: this supervisor started the run and keeps its
   // agent.
+  // quiet: what the agent finds is not said while the run goes on.
   Supervisor(Signals signals, std::optional<Witness> witness, std::string segment_folder,
-             bool owner, Member self);
+             bool owner, bool quiet, Member self);
 
   Started start(const std::vector<std::string>& command,
                 const std::vector<std::string>& environment);
@@ -54,6 +58,7 @@ class Supervisor {
   void agent_gone(int status);
   void launch_agent();
   void read_agent();
+  void agent_said(const std::string& line);
   void poll_once(int64_t until_ns);
   void write_own_member();
 
@@ -61,6 +66,7 @@ class Supervisor {
   std::optional<Witness> witness_;
   std::string folder_;
   bool owner_;
+  bool quiet_;
   Member self_;
   Forwarding forwarding_;
   pid_t child_ = -1;
@@ -71,6 +77,7 @@ class Supervisor {
   bool asked_to_stop_ = false;
   bool summary_wanted_ = false;  // the agent is to write it at once
   std::string agent_text_;
+  std::string agent_line_;  // not whole yet
 };
 
 }  // namespace stepscope::cli

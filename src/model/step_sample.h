@@ -44,7 +44,8 @@ struct StepSample {
   int32_t backwards = 0;
   int32_t optimizer_steps = 0;
   int32_t skipped_steps = 0;
-  std::vector<SyncPoint> syncs;  // that ended in it, in their order; none where there were more than kMaxSyncs
+  std::vector<SyncPoint>
+      syncs;  // that ended in it, in their order; none where there were more than kMaxSyncs
 
   int64_t total_ns() const { return end_ns - begin_ns; }
   bool steady() const { return !warmup && !failed && !profiled && !incomplete && !paused; }

@@ -9,82 +9,25 @@
 
 #include "engine/words.h"
 #include "report/bar.h"
+#include "report/page.h"
 #include "report/report.h"
 #include "report/text.h"
 
 namespace stepscope::report {
 namespace {
 
-constexpr int kLabel = 16;  // columns before the text of a row
-constexpr size_t kMostRanks = 8, kAdviceLines = 4, kMostAlso = 2, kMostSentences = 4;
-
-const char* severity_word(Severity s) {
-  return s == Severity::kCritical ? "critical" : s == Severity::kWarning ? "warning" : "info";
-}
+constexpr size_t kMostRanks = 8, kMostSentences = 4;
 
 std::string plural(int64_t count, const char* one, const char* many) {
   return engine::plural(count, one, many);
 }
 
-std::string time_span(double seconds) {
-  if (seconds < 120) return duration(seconds * 1e3);
-  return seconds < 7200 ? fmt::format("{:.1f} min", seconds / 60)
-                        : fmt::format("{:.1f} h", seconds / 3600);
-}
-
-std::string rate(double per_s) {
-  const double size = std::fabs(per_s);
-  return fmt::format("{:.{}f}", per_s, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
-}
-
-// A number of a finding in the words of its unit.
-std::string quantity(const Evidence& e) {
-  if (e.unit == "share") return percent(e.value);
-  if (e.unit == "ms") return duration(e.value);
-  if (e.unit == "bytes") return engine::bytes(e.value);
-  if (e.unit == "bytes/step") return engine::bytes(e.value) + " a step";
-  return engine::number(e.value);
-}
-
-// "input_ms" reads "input", "epoch_start_share" reads "epoch start": the value carries its unit.
-std::string readable(std::string name) {
-  for (const char* unit : {"_share", "_ms", "_bytes"})
-    if (name.ends_with(unit)) name.resize(name.size() - std::string(unit).size());
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return name;
-}
-
-// What the title does not say already.
-std::vector<std::string> evidence_parts(const Finding& f) {
-  std::vector<std::string> parts;
-  const Evidence* low = nullptr;
-  const Evidence* high = nullptr;
-  for (const Evidence& e : f.evidence) {
-    if (e.name == "share_low") low = &e;
-    if (e.name == "share_high") high = &e;
-  }
-  for (const Evidence& e : f.evidence) {
-    if (&e == high || e.name == "ranks" || e.name == "steady_steps" || !std::isfinite(e.value))
-      continue;
-    if (e.unit == "share" && (e.value == 0 || (f.share == e.value && e.name.ends_with("_share"))))
-      continue;
-    if (&e != low || high == nullptr) {
-      parts.push_back(readable(e.name) + " " + quantity(e));
-      continue;
-    }
-    const std::string from = percent(low->value), to = percent(high->value);
-    if (from != to) parts.push_back(from + " to " + to + " (95 % interval)");
-  }
-  return parts;
-}
-
-class Card {
+class Card : private Page {
  public:
-  Card(const Summary& summary, const CardStyle& style)
-      : s_(summary), style_(style), width_(std::max(style.width, 60)) {}
+  Card(const Summary& summary, const CardStyle& style) : Page(style), s_(summary) {}
 
   std::string text() {
-    verdict();
+    verdict_rows(*this, s_);
     line("");
     step();
     if (s_.ranks.size() > 1) {
@@ -95,92 +38,10 @@ class Card {
     resources();
     gaps();
     ends();
-    return std::move(out_);
+    return take();
   }
 
  private:
-  std::string show(std::string_view text) const { return visible(text, style_.unicode); }
-
-  // Colour is severity only, and the word stands beside it.
-  std::string paint(const std::string& text, Severity severity) const {
-    if (!style_.colour || severity == Severity::kInfo) return text;
-    return (severity == Severity::kCritical ? "\x1b[1;31m" : "\x1b[1;33m") + text + "\x1b[0m";
-  }
-
-  void line(std::string text) {
-    while (text.ends_with(' ')) text.pop_back();
-    out_ += text + "\n";
-  }
-
-  void row(const std::string& label, const std::string& text) {
-    std::string head = "  " + pad_right(label, kLabel - 2);
-    for (const std::string& part : fold(text, width_ - kLabel, width_ - kLabel)) {
-      line(head + part);
-      head.assign(kLabel, ' ');
-    }
-  }
-
-  // As many parts as a line takes; the others are in summary.json.
-  std::string one_line(const std::vector<std::string>& parts) const {
-    std::string text;
-    for (const std::string& part : parts) {
-      const std::string longer = text + (text.empty() ? "" : ", ") + show(part);
-      if (columns(longer) > width_ - kLabel) break;
-      text = longer;
-    }
-    return text;
-  }
-
-  // Something to copy: on a line of its own rather than folded.
-  void row_whole(const std::string& label, const std::string& text) {
-    if (columns(text) <= width_ - kLabel) return row(label, text);
-    line("  " + label);
-    const int indent = columns(text) <= width_ - 2 ? 2 : 0;
-    for (const std::string& part : fold(text, width_ - indent, width_ - indent))
-      line(std::string(static_cast<size_t>(indent), ' ') + part);
-  }
-
-  void verdict() {
-    const Finding& f = s_.verdict;
-    const std::string code = show(f.code);
-    const std::string word =
-        severity_word(f.severity) + std::string(f.confidence == "possible" ? ", possible" : "");
-    const int indent = columns(code) + 2;
-    const auto lines = fold(show(f.title), width_ - indent - columns(word) - 2, width_ - indent);
-    const std::string first = lines.empty() ? "" : lines.front();
-    const int gap = width_ - indent - columns(first) - columns(word);
-    line(paint(code, f.severity) + "  " + first +
-         std::string(static_cast<size_t>(std::max(2, gap)), ' ') + paint(word, f.severity));
-    for (size_t i = 1; i < lines.size(); ++i)
-      line(std::string(static_cast<size_t>(indent), ' ') + lines[i]);
-
-    row("evidence", one_line(evidence_parts(f)));
-    advice(f);
-    size_t also = 0;
-    for (size_t i = 1; i < s_.findings.size(); ++i) {
-      const Finding& other = s_.findings[i];
-      if (other.severity == Severity::kInfo || ++also > kMostAlso) continue;
-      row("also",
-          show(other.code) + " (" + severity_word(other.severity) + ")  " + show(other.title));
-    }
-    if (also > kMostAlso) row("", fmt::format("... and {} more", also - kMostAlso));
-  }
-
-  // The first, and as many more as a few lines hold.
-  void advice(const Finding& f) {
-    size_t lines = 0;
-    for (const Advice& a : f.advice) {
-      if (a.gain && *a.gain <= 0) continue;  // what has no effect here is in summary.json
-      const bool worth_saying = a.gain && *a.gain >= 0.01;
-      const std::string text =
-          show(a.text) + (worth_saying ? " Saves up to " + percent(*a.gain) + "." : "");
-      const size_t more = fold(text, width_ - kLabel, width_ - kLabel).size();
-      if (lines > 0 && lines + more > kAdviceLines) break;
-      lines += more;
-      row("try", text);
-    }
-  }
-
   void step() {
     if (s_.steps.mean_ms) {
       row("step", duration(*s_.steps.mean_ms) + " mean, " +
@@ -202,17 +63,17 @@ class Card {
   }
 
   void bar() {
-    const int cells = width_ - (style_.unicode ? 2 : 4);
-    const auto parts = bar_parts(s_, cells, style_.unicode);
+    const int cells = width() - (unicode() ? 2 : 4);
+    const auto parts = bar_parts(s_, cells, unicode());
     if (parts.empty()) return;
-    std::string text = style_.unicode ? "  " : "  [";
+    std::string text = unicode() ? "  " : "  [";
     for (const BarPart& p : parts) {
       std::string run;
       for (int i = 0; i < p.cells; ++i) run += p.glyph;
       text += p.of_verdict ? paint(run, s_.verdict.severity) : run;
     }
-    line(text + (style_.unicode ? "" : "]"));
-    for (const std::string& entry : legend(parts, width_ - 2)) line("  " + entry);
+    line(text + (unicode() ? "" : "]"));
+    for (const std::string& entry : legend(parts, width() - 2)) line("  " + entry);
     std::vector<std::string> inside;
     for (const PartRow& p : s_.parts)
       if (p.share && *p.share >= 0.01)
@@ -259,7 +120,7 @@ class Card {
     const double unit = seconds ? 1e3 : 1;
     const double top = largest / unit;
     const int decimals = top >= 1000 ? 0 : top >= 10 ? 1 : top >= 1 ? 2 : 3;
-    const int column = std::min(9, (width_ - 11) / 7);
+    const int column = std::min(9, (width() - 11) / 7);
     const auto value = [&](const std::optional<double>& ms) {
       return pad_left(ms ? fmt::format("{:.{}f}", *ms / unit, decimals) : "-", column);
     };
@@ -288,7 +149,7 @@ class Card {
         format(*r.average) + unit + " average, " + format(r.peak.value_or(*r.average)) + " peak";
     if (r.limit) text += " of " + format(*r.limit) + limit_word;
     const std::string note = r.note.empty() ? "" : " (" + show(r.note) + ")";
-    row(label, columns(text + note) > width_ - kLabel ? text : text + note);
+    row(label, columns(text + note) > width() - kLabel ? text : text + note);
   }
 
   void resources() {
@@ -349,9 +210,6 @@ class Card {
   }
 
   const Summary& s_;
-  const CardStyle style_;
-  const int width_;
-  std::string out_;
 };
 
 }  // namespace

@@ -166,6 +166,18 @@ json::object run(const Summary& s) {
             {"torch", text_or_null(s.torch_version)}}}};
 }
 
+json::array now(const Summary& s) {
+  json::array out;
+  for (const NowRow& row : s.now)
+    out.push_back({{"rank", row.rank},
+                   {"node", text_or_null(row.node)},
+                   {"phase", text(row.phase)},
+                   {"step", row.step},
+                   {"since_s", number(row.since_s)},
+                   {"alive", row.alive}});
+  return out;
+}
+
 json::object tree(const Summary& s) {
   json::object settings, parts, occurrences, resources, files;
   json::array findings, not_measured;
@@ -191,6 +203,7 @@ json::object tree(const Summary& s) {
 
   json::object out;
   out["schema"] = kSummarySchema;
+  out["live"] = s.live;
   out["run"] = run(s);
   out["verdict"] = finding(s.verdict);
   out["steps"] = steps(s.steps);
@@ -203,6 +216,7 @@ json::object tree(const Summary& s) {
                                    {"over", s.throughput_over}};
   out["findings"] = std::move(findings);
   out["ranks"] = ranks(s);
+  out["now"] = now(s);
   out["resources"] = std::move(resources);
   out["stepscope"] = json::object{{"records_written", s.records_written},
                                   {"records_dropped", s.records_dropped},

@@ -26,6 +26,12 @@ struct CardStyle {
 };
 std::string card(const Summary& summary, const CardStyle& style);
 
+// What is the case now: the verdict, what was found and when, who does what. `stepscope status`.
+std::string status(const Summary& summary, const CardStyle& style);
+
+// Hosts that were late for at least half of the run, by name: for a scheduler's list of hosts to avoid.
+std::vector<std::string> chronically_late_nodes(const Summary& summary);
+
 // Of the environment and the stream: NO_COLOR, not a terminal, LANG/LC_* not UTF-8.
 CardStyle style_for(int fd);
 

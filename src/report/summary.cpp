@@ -60,6 +60,14 @@ void fill_own(const RunHistory& run, Summary& s) {
     s.cost_us_per_step = static_cast<double>(cost_ns) / 1e3 / static_cast<double>(cost_steps);
 }
 
+void fill_now(const RunHistory& run, Summary& s) {
+  if (!run.live) return;
+  for (const RankHistory& rank : run.ranks)
+    if (const auto& doing = rank.doing)
+      s.now.push_back({rank.rank, rank.node, doing->phase, doing->step,
+                       static_cast<double>(doing->for_ns) / 1e9, doing->alive});
+}
+
 void fill_not_measured(const RunHistory& run, Summary& s) {
   const auto add = [&s](const std::string& what, const std::string& why) {
     const auto same = [&](const NotMeasured& n) { return n.what == what; };
@@ -103,6 +111,7 @@ Summary summarize(const RunHistory& run, const std::vector<Finding>& findings) {
   fill_resources(run, s);
   fill_throughput(run, s);
   fill_own(run, s);
+  fill_now(run, s);
   fill_not_measured(run, s);
   s.findings = findings;
   if (findings.empty()) {

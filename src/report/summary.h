@@ -66,6 +66,15 @@ struct RankRow {
   std::optional<double> rest_ms;  // all but input, forward, backward, sync, optimizer
 };
 
+// What a rank of a live run does at this moment.
+struct NowRow {
+  int32_t rank = 0;
+  std::string node, phase;
+  int64_t step = 0;
+  double since_s = 0;  // how long already
+  bool alive = false;  // its process
+};
+
 struct Reading {
   std::string unit;  // "cores", "bytes", "bytes/s", "share"
   std::optional<double> average, peak, limit;
@@ -97,6 +106,7 @@ struct Summary {
   std::vector<PartRow> parts;
   std::vector<OccurrenceRow> occurrences;
   std::vector<RankRow> ranks;                // by rank
+  std::vector<NowRow> now;                   // by rank; empty when the run has ended
   std::map<std::string, Reading> resources;  // cpu, memory, gpus, ...
   std::optional<double> samples_per_s;       // over ranks and micro-steps
   std::optional<double> steps_per_s;

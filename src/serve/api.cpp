@@ -51,15 +51,17 @@ Reply route(const Api& api, const Request& request) {
   const std::string_view query =
       question == std::string_view::npos ? "" : target.substr(question + 1);
   const bool control = path == "/v1/control";
-  if (!control && path != "/v1/health" && path != "/v1/summary" && path != "/v1/card")
+  if (!control && path != "/v1/health" && path != "/v1/summary" && path != "/v1/card" &&
+      path != "/v1/status")
     return error(404, "nothing at " + printable(path, 200),
-                 "GET /v1/health, /v1/summary or /v1/card");
+                 "GET /v1/health, /v1/summary, /v1/status or /v1/card");
   const std::string_view wanted = control ? "POST" : "GET";
   if (request.method != wanted)
     return error(405, printable(request.method, 40) + " is not for " + std::string(path),
                  "use " + std::string(wanted));
   if (path == "/v1/health") return {200, "application/json", api.health()};
-  if (path == "/v1/summary") return {200, "application/json", api.summary()};
+  if (path == "/v1/summary") return {200, "application/json", api.summary(query != "compact")};
+  if (path == "/v1/status") return {200, "text/plain; charset=utf-8", api.status(style_of(query))};
   if (path == "/v1/card") return {200, "text/plain; charset=utf-8", api.card(style_of(query))};
   const auto word = control_word(request.body);
   if (!word)

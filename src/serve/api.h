@@ -2,8 +2,9 @@
 // is given.
 //
 //   GET  /v1/health            JSON: the run, its state, what each rank does now
-//   GET  /v1/summary           JSON: summary.json of this moment
+//   GET  /v1/summary[?compact] JSON: summary.json of this moment; compact: on one line
 //   GET  /v1/card[?colour&ascii&width=N]   text
+//   GET  /v1/status[?...]      text: what `stepscope status` prints; as for the card
 //   POST /v1/control           {"word": "on"} or {"word": "off"}: recording in every rank;
 //                              {"word": "write"}: the summary's files now
 // Errors are JSON, {"error": ..., "hint": ...}, with status 400, 404 or 405.
@@ -23,8 +24,8 @@ enum class ControlWord { kOn, kOff, kWrite };
 
 struct Api {
   std::function<std::string()> health;
-  std::function<std::string()> summary;
-  std::function<std::string(const report::CardStyle&)> card;
+  std::function<std::string(bool pretty)> summary;
+  std::function<std::string(const report::CardStyle&)> card, status;
   std::function<void(ControlWord)> control;
 };
 

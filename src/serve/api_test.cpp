@@ -13,11 +13,16 @@ class ApiTest : public testing::Test {
   std::vector<ControlWord> words_;
   report::CardStyle style_;
   Api api_{.health = [] { return "health"; },
-           .summary = [] { return "summary"; },
+           .summary = [](bool pretty) { return pretty ? "summary" : "compact"; },
            .card =
                [this](const report::CardStyle& style) {
                  style_ = style;
                  return "card";
+               },
+           .status =
+               [this](const report::CardStyle& style) {
+                 style_ = style;
+                 return "status";
                },
            .control = [this](ControlWord word) { words_.push_back(word); }};
 };
@@ -29,6 +34,9 @@ TEST_F(ApiTest, Routes) {
   EXPECT_TRUE(style_.colour);
   EXPECT_FALSE(style_.unicode);
   EXPECT_EQ(style_.width, 120);
+  EXPECT_EQ(ask("GET", "/v1/summary?compact").body, "compact");
+  EXPECT_EQ(ask("GET", "/v1/status?width=100").body, "status");
+  EXPECT_EQ(style_.width, 100);
   EXPECT_EQ(ask("GET", "/v1/card?width=-5&width=99999999999").status, 200);
   EXPECT_EQ(style_.width, 80);
 }

@@ -66,10 +66,9 @@ class Random {
     s.optimizer_steps = static_cast<int32_t>(number(4));
     s.skipped_steps = static_cast<int32_t>(number(4));
     for (int64_t i = number(3); i > 0; --i)
-      s.syncs.push_back({static_cast<uint64_t>(number(1LL << 62)),
-                         static_cast<uint32_t>(number(UINT32_MAX)),
-                         static_cast<uint32_t>(number(1 << 20)), number(1LL << 60),
-                         number(1LL << 60), coin()});
+      s.syncs.push_back(
+          {static_cast<uint64_t>(number(1LL << 62)), static_cast<uint32_t>(number(UINT32_MAX)),
+           static_cast<uint32_t>(number(1 << 20)), number(1LL << 60), number(1LL << 60), coin()});
     return s;
   }
 

@@ -23,7 +23,7 @@
 
 namespace stepscope::store {
 
-inline constexpr int kSchemaVersion = 3;  // 1 had no positions.state, 2 no steps.syncs
+inline constexpr int kSchemaVersion = 3;           // 1 had no positions.state, 2 no steps.syncs
 inline constexpr int kApplicationId = 0x53745363;  // "StSc"
 
 enum class Content { kEmpty, kRun };  // kEmpty: killed before the tables were made

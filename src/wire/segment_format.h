@@ -109,7 +109,7 @@ enum class EventCode : uint8_t {
   kFetchEnd = 4,    // a = samples of the batch, or kUnmeasured; kExhausted or kRaised: no batch
   // outermost module with trainable parameters. kGradOn, kTrainingMode
   kForwardBegin = 5,
-  kForwardEnd = 6,  // kRaised
+  kForwardEnd = 6,     // kRaised
   kBackwardBegin = 7,  // a = the sync point that it will end with (pack_sync), or 0
   // a = when all local work was done, or 0; kReduced: it ended with a wait for other ranks; kRaised
   kBackwardEnd = 8,

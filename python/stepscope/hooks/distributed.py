@@ -70,7 +70,7 @@ def group_number(group: Any) -> int:
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     text = f"{attempt}/{group.group_name}/{ranks}"
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
-    weakref.finalize(group, _native.forget_group, id(group))
+    weakref.finalize(group, _native.forget_group, id(group)).atexit = False
     return _native.add_group(int.from_bytes(digest, "little") or 1, len(ranks))
 
 
