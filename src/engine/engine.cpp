@@ -5,23 +5,25 @@
 #include "engine/measured.h"
 #include "engine/rules.h"
 #include "engine/shares.h"
+#include "engine/slow_ranks.h"
 #include "engine/verdict.h"
 
 namespace stepscope::engine {
 namespace {
 
 // compute_bound, insufficient_data and no_bottleneck look at what the rules before them found.
-constexpr std::array<Rule, 11> kRules = {
-    memory_creep,  memory_pressure,   memory_imbalance, input_bound,
-    h2d_bound,     sync_bound,        optimizer_bound,  overhead,
-    compute_bound, insufficient_data, no_bottleneck,
+constexpr std::array<Rule, 15> kRules = {
+    stuck,           straggler,        waiting,     slowed_down,   memory_creep,
+    memory_pressure, memory_imbalance, input_bound, h2d_bound,     sync_bound,
+    optimizer_bound, overhead,         compute_bound, insufficient_data, no_bottleneck,
 };
 
 }  // namespace
 
 std::vector<Finding> diagnose(const RunHistory& run) {
-  const Shares shares(run);
-  const Context context{run, run.settings, shares, host_time_only(run)};
+  const std::set<int32_t> slow = slow_ranks(run);
+  const Shares shares(run, slow);
+  const Context context{run, run.settings, shares, slow, host_time_only(run)};
   Findings findings;
   for (const Rule rule : kRules) rule(context, findings);
   order_findings(findings);

@@ -87,7 +87,7 @@ void find_short_ranks(const Context& context, Gaps& gaps) {
   std::vector<int32_t> left_out;
   for (const RankHistory& rank : context.run.ranks) {
     const auto judged = [&](const Shares::Rank& one) { return one.history == &rank; };
-    if (rank.rank >= 0 &&
+    if (rank.rank >= 0 && !context.slow.contains(rank.rank) &&
         std::none_of(context.shares.ranks().begin(), context.shares.ranks().end(), judged))
       left_out.push_back(rank.rank);
   }
@@ -131,7 +131,8 @@ void find_sync_gap(const Context& context, Gaps& gaps) {
         "how much of sync is transfer was not measured: the ranks have too few steps in common");
     return;
   }
-  // No rule says yet who is waited for; much waiting must not pass for "nothing to gain".
+  if (has_sync_points(context.run)) return;
+  // Without sync points nothing says who is waited for; much waiting must not pass for "nothing to gain".
   if (const double waiting = sync->sync_share - sync->transfer_share;
       waiting >= context.settings.sync_warning)
     gaps.add("ranks wait for each other " + percent(waiting) +

@@ -4,6 +4,7 @@
 // Thread safety: pure functions. Lifetime: a Context is only valid during diagnose().
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "engine/shares.h"
@@ -15,7 +16,9 @@ namespace stepscope::engine {
 struct Context {
   const RunHistory& run;
   const Settings& settings;
-  const Shares& shares;
+  const Shares& shares;  // of the ranks that are not slow
+  // Ranks that findings of their own tell about: what slows only them is not told again of the job.
+  const std::set<int32_t>& slow;
   // Parameters are on an accelerator and no device times are recorded: phases are host time, and
   // only step time, input, checkpoint, validation and gc may be judged.
   bool host_time_only = false;
@@ -26,6 +29,10 @@ struct Context {
 using Findings = std::vector<Finding>;
 using Rule = void (*)(const Context&, Findings&);
 
+void stuck(const Context& context, Findings& findings);
+void straggler(const Context& context, Findings& findings);
+void waiting(const Context& context, Findings& findings);
+void slowed_down(const Context& context, Findings& findings);
 void memory_creep(const Context& context, Findings& findings);
 void memory_pressure(const Context& context, Findings& findings);
 void memory_imbalance(const Context& context, Findings& findings);

@@ -112,8 +112,9 @@ double Shares::Rank::rare_share(OccurrenceKind kind) const {
                   rare_ns(history->occurrences[static_cast<size_t>(kind)]) / total_ns(*history));
 }
 
-Shares::Shares(const RunHistory& run) {
+Shares::Shares(const RunHistory& run, const std::set<int32_t>& left_out) {
   for (const RankHistory& history : run.ranks) {
+    if (left_out.contains(history.rank)) continue;
     Rank rank = read_rank(history);
     most_steady_steps_ = std::max(most_steady_steps_, rank.steps);
     if (rank.steps >= run.settings.min_steady_steps && rank.mean_ns > 0)

@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,7 +54,8 @@ class Shares {
     double rare_share(OccurrenceKind kind) const;  // 0 under 2 occurrences
   };
 
-  explicit Shares(const RunHistory& run);
+  // Without the ranks of `left_out`.
+  explicit Shares(const RunHistory& run, const std::set<int32_t>& left_out = {});
 
   const std::vector<Rank>& ranks() const { return ranks_; }
   // Of any rank, also of those left out.

@@ -2,8 +2,8 @@
 //
 // One rank's sync is transfer and waiting for others in one; only the rank that waited least tells
 // the transfer. So:
-//   transfer(step) = min over ranks of sync in that step, joined by number; needs every rank
-//   share = sum of transfer / sum of the mean step, over the joined steady steps
+//   transfer(k) = least wait of a rank at sync point k; needs every member
+//   share = sum of transfer / sum of the step, over the joined steady steps
 //   predicted_saving = min(share, backward share): overlapped, it hides behind backward
 // With one rank there is nothing to wait for. What is not judged here, insufficient_data.cpp says.
 #include <algorithm>
@@ -41,7 +41,7 @@ void sync_bound(const Context& context, Findings& findings) {
   finding.predicted_saving =
       std::min(share.estimate, context.shares.share(phase_column({Phase::kBackward})));
   add_evidence(finding, "waiting_share", sync->sync_share - sync->transfer_share, "share");
-  add_evidence(finding, "joined_steps", static_cast<double>(sync->transfer.weight.size()), "steps");
+  add_evidence(finding, "joined_steps", static_cast<double>(sync->steps), "steps");
   if (accumulates(context))
     finding.advice.push_back(
         {"Skip the transfer of all but the last micro-step: with model.no_sync(): around the "

@@ -31,9 +31,16 @@ Tier tier(const Finding& finding) {
   return kBySaving;
 }
 
+// Findings of an episode: the saving over the run, however large it was while it lasted.
+double saving(const Finding& finding) {
+  for (const Evidence& evidence : finding.evidence)
+    if (evidence.name == "run_gain") return evidence.value;
+  return finding.predicted_saving.value_or(0);
+}
+
 // Smaller is earlier. Equal savings: the worse first, then what is certain.
 auto place(const Finding& finding) {
-  return std::tuple(tier(finding), -finding.predicted_saving.value_or(0),
+  return std::tuple(tier(finding), -saving(finding),
                     -static_cast<int>(finding.severity), finding.confidence != "certain");
 }
 

@@ -27,6 +27,10 @@ constexpr std::string_view kShare = "a share from 0 to 1, such as 0.15";
 constexpr std::string_view kCount = "a whole number of steps, such as 20";
 constexpr std::string_view kBytes = "a whole number of bytes, such as 67108864";
 constexpr std::string_view kKilobytes = "a whole number of KB from 16 to 1048576, such as 256";
+constexpr std::string_view kProbability = "a probability from 1e-12 to 1, such as 0.0001";
+constexpr std::string_view kMicroseconds = "a number of microseconds, such as 50";
+constexpr std::string_view kSeconds = "a number of seconds, such as 30";
+constexpr std::string_view kTimes = "a factor, such as 20";
 constexpr double kMaxCount = 1e12;
 constexpr double kMaxBytes = 1e15;
 
@@ -51,6 +55,24 @@ constexpr std::array kRows = {
     Row{"memory_pressure_warning", &Settings::memory_pressure_warning, 0, 1, kShare},
     Row{"memory_pressure_critical", &Settings::memory_pressure_critical, 0, 1, kShare},
     Row{"memory_imbalance", &Settings::memory_imbalance, 0, 1, kShare},
+    Row{"straggler_delta", &Settings::straggler_delta, 0, 1, kShare},
+    Row{"straggler_p", &Settings::straggler_p, 1e-12, 1, kProbability},
+    Row{"gain_warning", &Settings::gain_warning, 0, 1, kShare},
+    Row{"gain_critical", &Settings::gain_critical, 0, 1, kShare},
+    Row{"node_ranks", &Settings::node_ranks, 0, 1, kShare},
+    Row{"node_others", &Settings::node_others, 0, 1, kShare},
+    Row{"spikes_cost", &Settings::spikes_cost, 0, 1, kShare},
+    Row{"spikes_syncs", &Settings::spikes_syncs, 0, 1, kShare},
+    Row{"leftover_cost", &Settings::leftover_cost, 0, 1, kShare},
+    Row{"jitter_warning", &Settings::jitter_warning, 0, 1, kShare},
+    Row{"fit_takes", &Settings::fit_takes, 0, 1, kShare},
+    Row{"blocked_us", &Settings::blocked_us, 0, 1e6, kMicroseconds},
+    Row{"slowdown", &Settings::slowdown, 0, 10, kShare},
+    Row{"slowdown_steps", &Settings::slowdown_steps, 5, kMaxCount, kCount},
+    Row{"ramp_steps", &Settings::ramp_steps, 5, kMaxCount, kCount},
+    Row{"stuck_s", &Settings::stuck_s, 0, 1e6, kSeconds},
+    Row{"stuck_steps", &Settings::stuck_steps, 0, 1e6, kTimes},
+    Row{"stuck_long_times", &Settings::stuck_long_times, 1, 1e6, kTimes},
     Row{"segment_kb", &Settings::segment_kb, 16, 1 << 20, kKilobytes},
     Row{"worker_segment_kb", &Settings::worker_segment_kb, 16, 1 << 20, kKilobytes},
     Row{"shm_share", &Settings::shm_share, 0, 1, kShare},

@@ -29,6 +29,17 @@ struct Settings {
   int64_t memory_creep_any_bytes = 256LL << 20;
   double memory_pressure_warning = 0.90, memory_pressure_critical = 0.97;
   double memory_imbalance = 0.20;
+  // several ranks. Shares of the step; p is of the sign test, divided by 4 x ranks
+  double straggler_delta = 0.05, straggler_p = 0.0001;
+  double gain_warning = 0.03, gain_critical = 0.10;
+  double node_ranks = 0.50, node_others = 0.10;
+  double spikes_cost = 0.40, spikes_syncs = 0.02;
+  double leftover_cost = 0.05, jitter_warning = 0.20, fit_takes = 0.20;
+  double blocked_us = 50;
+  // over time
+  double slowdown = 0.10;
+  int64_t slowdown_steps = 20, ramp_steps = 200;
+  double stuck_s = 30, stuck_steps = 20, stuck_long_times = 10;
   // recording
   int64_t segment_kb = 256, worker_segment_kb = 64;
   double shm_share = 0.05;  // of the free space, all segments together
