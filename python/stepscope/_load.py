@@ -27,7 +27,8 @@ class Run:
     `warmup`, `failed`, `profiled` are 0 or 1; the user's phases stand under `user_phases_ns`, a
     dict; what the rank waited for under `syncs`, a list of dicts: `group` and `index` are the same
     on every member of a process group, `members` how many there are, `ready_ns` to `leave_ns` the
-    wait on the rank's own clock, `together` whether all of them leave it at once). findings: as in summary.json. summary: that file, or None while the run has none.
+    wait on the rank's own clock, `together` whether all of them leave it at once). findings: as in
+    summary.json. summary: that file, or None while the run has none.
     """
 
     folder: Path

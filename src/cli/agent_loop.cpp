@@ -22,6 +22,7 @@
 #include "cli/recording.h"
 #include "cli/recover.h"
 #include "cli/segment_folder.h"
+#include "cli/supervisor.h"
 #include "serve/api.h"
 
 namespace stepscope::cli {
@@ -172,6 +173,8 @@ void Agent::tick() {
     last_tick_ns_ = now;
     recording_.sample(now);
     last_memory_ns_ = now;
+    for (const std::string& line : recording_.follow(now))
+      say(std::string(Supervisor::kLivePrefix) + line);
   } else if (now - began_ns_ < kDenseMemoryNs && now - last_memory_ns_ >= kMemoryTickNs) {
     last_memory_ns_ = now;
     recording_.sample_memory(now);

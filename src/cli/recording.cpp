@@ -86,6 +86,12 @@ void Recording::note(const std::string& notice) {
 
 void Recording::poll(int64_t now_ns) { segments_.poll(run_, now_ns, batch_); }
 
+std::vector<std::string> Recording::follow(int64_t now_ns) {
+  refresh(now_ns, true);
+  run_.comparison = engine::compare_ranks(run_);
+  return live_.update(run_, now_ns, &monotonic_ns);
+}
+
 void Recording::sample(int64_t now_ns) {
   const std::vector<sampler::Process> ranks = segments_.rank_processes();
   if (ranks.empty()) return;
@@ -204,6 +210,8 @@ Result<std::string> Recording::finish(const Ended& ended, int64_t now_ns) {
     run_.duration_ns = ended.duration_ns;
   else if (info_.started_mono_ns > 0)
     run_.duration_ns = std::max(run_.duration_ns, last_ns - info_.started_mono_ns);
+  refresh(now_ns, false);
+  run_.comparison = engine::compare_ranks(run_);
   if (!commit(last_ns)) segments_.release(batch_.positions);  // the folder goes away in any case
   refresh(now_ns, false);
   const std::vector<Finding> findings = engine::diagnose(run_);

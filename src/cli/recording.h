@@ -18,6 +18,7 @@
 
 #include "agent/segments.h"
 #include "base/result.h"
+#include "cli/live_findings.h"
 #include "cli/segment_folder.h"
 #include "model/finding.h"
 #include "model/history.h"
@@ -33,6 +34,8 @@ class Recording {
   Recording(std::string segment_folder, RunInfo info);
 
   void poll(int64_t now_ns);
+  // Compares the ranks up to the newest steps. The lines to say while the run goes on.
+  std::vector<std::string> follow(int64_t now_ns);
   void sample(int64_t now_ns);
   void sample_memory(int64_t now_ns);  // between two samples: memory of the ranks only
   bool commit(int64_t now_ns);         // false: not stored, said in the notices
@@ -79,6 +82,7 @@ class Recording {
   agent::Segments segments_;
   sampler::Sampler sampler_;
   agent::Batch batch_;
+  LiveFindings live_;
   bool storing_fails_ = false;
 };
 

@@ -80,8 +80,8 @@ class Segmentation {
     const auto n = static_cast<double>(to - from);
     const double alike = square > 0 ? std::clamp(product / square, 0.0, kMostAlike) : 0;
     const double variance = square / std::max(1.0, n - 2) * (1 + alike) / (1 - alike);
-    const double error = std::sqrt(variance * (1 / static_cast<double>(at - from) +
-                                               1 / static_cast<double>(to - at)));
+    const double error = std::sqrt(
+        variance * (1 / static_cast<double>(at - from) + 1 / static_cast<double>(to - at)));
     return std::fabs(after - before) >= kErrors * error;
   }
 
@@ -102,7 +102,8 @@ std::vector<LevelChange> level_changes(std::span<const SeriesPoint> series, doub
   for (size_t i = 0; i < cuts.size(); ++i) {
     const size_t from = i == 0 ? 0 : cuts[i - 1];
     const size_t end = i + 1 < cuts.size() ? cuts[i + 1] : series.size();
-    out.push_back({cuts[i], end, segmentation.mean(from, cuts[i]), segmentation.mean(cuts[i], end)});
+    out.push_back(
+        {cuts[i], end, segmentation.mean(from, cuts[i]), segmentation.mean(cuts[i], end)});
   }
   return out;
 }

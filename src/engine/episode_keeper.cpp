@@ -48,8 +48,7 @@ EpisodeKeeper::EpisodeKeeper(const RunHistory& run, const StepJoiner& joiner,
     : run_(run), joiner_(joiner), window_(window), comparison_(comparison) {
   std::map<std::string, int32_t> index;
   for (size_t i = 0; i < run.ranks.size(); ++i) {
-    const auto [at, fresh] =
-        index.emplace(run.ranks[i].node, static_cast<int32_t>(nodes_.size()));
+    const auto [at, fresh] = index.emplace(run.ranks[i].node, static_cast<int32_t>(nodes_.size()));
     if (fresh) nodes_.push_back({run.ranks[i].node, {}});
     node_of_.push_back(at->second);
     nodes_[static_cast<size_t>(at->second)].ranks.push_back(static_cast<int32_t>(i));
@@ -79,9 +78,9 @@ bool EpisodeKeeper::due(int64_t ordinal) const {
 
 void EpisodeKeeper::replay(int64_t ordinal) {
   if (due(ordinal))
-    fastest_ = medians(window_, shortest_window(run_.settings,
-                                                window_.step(window_.size() - 1).ranks))
-                   .fastest;
+    fastest_ =
+        medians(window_, shortest_window(run_.settings, window_.step(window_.size() - 1).ranks))
+            .fastest;
 }
 
 void EpisodeKeeper::step() {
@@ -156,7 +155,8 @@ void EpisodeKeeper::end_all() {
 }
 
 void EpisodeKeeper::count(Episode& episode, size_t index, size_t step, int sign) {
-  const Savings savings = what_if(window_.step(step), owner_, comparison_.episodes.size(), fastest_);
+  const Savings savings =
+      what_if(window_.step(step), owner_, comparison_.episodes.size(), fastest_);
   episode.steps += sign;
   episode.time_ns += sign * window_.step(step).time_ns;
   episode.saved_ns += sign * savings.alone[index];
@@ -205,9 +205,9 @@ void EpisodeKeeper::open(const SlowSet& slow) {
   for (size_t r = 0; r < is_slow.size(); ++r)
     if (is_slow[r] == 1) all.push_back(static_cast<int32_t>(r));
   if (all.size() > std::max<size_t>(1, static_cast<size_t>(slow.shortest.ranks) / 4)) {
-    const auto same = std::find_if(
-        comparison_.episodes.begin(), comparison_.episodes.end(),
-        [](const Episode& e) { return !e.ended && e.pattern == "groups"; });
+    const auto same =
+        std::find_if(comparison_.episodes.begin(), comparison_.episodes.end(),
+                     [](const Episode& e) { return !e.ended && e.pattern == "groups"; });
     if (same != comparison_.episodes.end()) {  // more of its ranks showed
       same->members = ranges_of(run_, all);
       return own_again();
@@ -243,7 +243,8 @@ void EpisodeKeeper::open_nodes(const SlowSet& slow, std::vector<char>& is_slow) 
       count += is_slow[static_cast<size_t>(r)] != 0;
     }
     present += ranks;
-    if (ranks < 2 || static_cast<double>(count) <= run_.settings.node_ranks * static_cast<double>(ranks))
+    if (ranks < 2 ||
+        static_cast<double>(count) <= run_.settings.node_ranks * static_cast<double>(ranks))
       continue;
     marked.push_back(n);
     inside += ranks;

@@ -170,8 +170,8 @@ void leftover(Stream& s, L& l) {
 
 template <typename Stream, typename C>
 void comparison(Stream& s, C& c) {
-  fields(s, c.attempt, c.last_step, c.settled_step, c.steps, c.ranks, c.first_judged_step, c.last_judged_step,
-         c.time_ns, c.cost_ns, c.block_steps);
+  fields(s, c.attempt, c.last_step, c.settled_step, c.steps, c.ranks, c.first_judged_step,
+         c.last_judged_step, c.time_ns, c.cost_ns, c.block_steps);
   list(s, c.blocks, Comparison::kMaxSyncBlocks, [&](auto& b) {
     fields(s, b.first_step, b.last_step, b.steps, b.time_ns, b.transfer_ns, b.cost_ns, b.wait_ns);
   });

@@ -139,7 +139,7 @@ struct RunHistory {
   Settings settings;
   std::vector<RankHistory> ranks;  // by rank
   std::vector<NodeHistory> nodes;
-  Comparison comparison;  // of the ranks, up to the newest step that was judged
+  Comparison comparison;                // of the ranks, up to the newest step that was judged
   std::vector<std::string> unobserved;  // sentences: which interpreter was not observed, and why
   std::vector<std::string>
       notices;  // what else the card must say (drops, no room, restarted agent, ...)

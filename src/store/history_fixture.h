@@ -17,7 +17,8 @@ namespace stepscope::store::fixture {
 // here.
 static_assert(sizeof(StepSample) == 264 && sizeof(StepBlock) == 552 && sizeof(MemorySample) == 112);
 static_assert(sizeof(OccurrenceStats) == 96 && sizeof(Gauge) == 56 && sizeof(NodeHistory) == 536);
-static_assert(sizeof(RankHistory) == 1048 && sizeof(RunHistory) - sizeof(Settings) == 248);
+static_assert(sizeof(RankHistory) == 1048 &&
+              sizeof(RunHistory) - sizeof(Settings) - sizeof(Comparison) == 248);
 
 struct TemporaryFolder {
   std::string path;
@@ -162,6 +163,9 @@ class Random {
       *g = gauge();
     run.nodes = {n, n};
     run.nodes[1].node = "other";
+    run.comparison.last_step = number(1000);
+    run.comparison.time_ns = real();
+    run.comparison.episodes.emplace_back().node = "node 'x'";
     run.notices = {"1,024 records were dropped", "second"};
     run.unobserved = {"/usr/bin/python2 (pid 7): no torch"};
     return run;
@@ -181,6 +185,7 @@ class Dump {
     for (const auto& [key, value] : run.settings.effective()) line("setting", key, value);
     for (const auto& text : run.notices) line("notice", text);
     for (const auto& text : run.unobserved) line("unobserved", text);
+    line("comparison", to_text(run.comparison));
     for (const NodeHistory& n : run.nodes) node(n);
     for (const RankHistory& r : run.ranks) rank(r);
   }

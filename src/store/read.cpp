@@ -68,6 +68,10 @@ class Reader {
     texts("SELECT argument FROM command ORDER BY position", run_.command);
     texts("SELECT text FROM events WHERE kind = 'notice' ORDER BY id", run_.notices);
     texts("SELECT text FROM events WHERE kind = 'unobserved' ORDER BY id", run_.unobserved);
+    if (std::vector<std::string> stored; version_ >= 3) {
+      texts("SELECT text FROM comparison", stored);
+      if (!stored.empty()) run_.comparison = comparison_from_text(stored[0]).value_or(Comparison{});
+    }
     std::string key, value;
     each(
         "settings",

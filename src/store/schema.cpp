@@ -88,6 +88,7 @@ std::string all_tables() {
          table("gauges", "node_position INTEGER, name TEXT, " + columns_of([&](auto& v) {
                            gauge_columns(v, gauge);
                          }) + ", PRIMARY KEY (node_position, name)") +
+         table("comparison", "text TEXT") +
          table("events", "id INTEGER PRIMARY KEY, kind TEXT, text TEXT") +
          table("findings",
                "position INTEGER PRIMARY KEY, code TEXT, severity TEXT, confidence TEXT, scope "
@@ -156,7 +157,8 @@ Status upgrade(Database& database) {
   if (version < 3)
     sql +=
         "ALTER TABLE steps ADD COLUMN syncs BLOB;\n"
-        "ALTER TABLE memory ADD COLUMN cpu_wait_share REAL;\n";
+        "ALTER TABLE memory ADD COLUMN cpu_wait_share REAL;\n" +
+        table("comparison", "text TEXT");
   sql += "PRAGMA user_version = " + std::to_string(kSchemaVersion) + ";\nCOMMIT;";
   if (database.run(sql.c_str())) return ok();
   Error error = database.take_error("upgrade");

@@ -165,6 +165,11 @@ void Writer::write_run(const RunHistory& run, bool ended) {
     for (const auto& [key, value] : effective) insert.run(key, value);
     settings_ = std::move(effective);
   }
+  if (comparison_ != run.comparison) {
+    database_.run("DELETE FROM comparison");
+    Statement(database_, "INSERT INTO comparison VALUES (?)").run(to_text(run.comparison));
+    comparison_ = run.comparison;
+  }
   if (notices_ != run.notices || unobserved_ != run.unobserved) {
     database_.run("DELETE FROM events");
     Statement insert(database_, "INSERT INTO events (kind, text) VALUES (?, ?)");

@@ -85,6 +85,7 @@ class Writer {
   std::set<int32_t> ranks_;                                                 // with a row
   std::optional<std::vector<std::string>> command_, notices_, unobserved_;  // as written
   std::optional<std::map<std::string, std::string>> settings_;
+  std::optional<Comparison> comparison_;
 };
 
 }  // namespace stepscope::store
