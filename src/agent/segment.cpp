@@ -176,6 +176,18 @@ double Segment::fill() const {
   return std::min(1.0, static_cast<double>(held) / static_cast<double>(reader_.capacity()));
 }
 
+// A backward whose own work is done waits for the others until it ends.
+Now Segment::now() const {
+  Now now = timeline_.now();
+  if (now.phase != static_cast<uint8_t>(Phase::kBackward)) return now;
+  const int64_t ready_ns = reader_.ready_ns();
+  if (is_time(ready_ns) && ready_ns >= now.since_ns && now.since_ns > 0) {
+    now.phase = static_cast<uint8_t>(Phase::kSync);
+    now.since_ns = ready_ns;
+  }
+  return now;
+}
+
 bool Segment::closed() const { return (identity_.facts & kFactClosed) != 0; }
 int64_t Segment::life_end_ns() const { return alive_ ? INT64_MAX : last_event_ns_; }
 

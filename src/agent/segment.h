@@ -48,7 +48,7 @@ class Segment {
   bool moved() const { return needed() != committed_; }  // or was never committed
   Position position() const;
   int64_t life_end_ns() const;  // of the process: its last event, or never while it lives
-  Now now() const { return timeline_.now(); }
+  Now now() const;
   std::string phase_name(uint8_t phase) const;
 
   const std::string& path() const { return path_; }

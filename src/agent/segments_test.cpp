@@ -387,6 +387,14 @@ TEST_F(SegmentsTest, NowIsKnownBeforeTheFirstStep) {
   EXPECT_EQ(segments.now()[0].phase, "input");
   EXPECT_EQ(segments.now()[0].now.since_ns, 77);
   EXPECT_TRUE(segments.now()[0].alive);
+  process.write(wire::EventCode::kFetchEnd, 78, 8);
+  process.write(wire::EventCode::kBackwardBegin, 90);
+  process.writer().head().writer.ready_ns.store(85);  // of the backward before
+  poll(segments);
+  EXPECT_EQ(segments.now()[0].phase, "backward");
+  process.writer().head().writer.ready_ns.store(95);
+  EXPECT_EQ(segments.now()[0].phase, "sync");
+  EXPECT_EQ(segments.now()[0].now.since_ns, 95);
   EXPECT_EQ(segments.rank_processes().size(), 1u);
 }
 

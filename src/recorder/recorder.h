@@ -171,8 +171,10 @@ inline void Recorder::backward_begin(bool reduced, uint64_t sync) {
 }
 
 inline void Recorder::ready() {
-  if (ready_ns_.load(std::memory_order_relaxed) != kOutsideBackward)
-    ready_ns_.store(monotonic_ns(), std::memory_order_relaxed);
+  if (ready_ns_.load(std::memory_order_relaxed) == kOutsideBackward) return;
+  const int64_t now_ns = monotonic_ns();
+  ready_ns_.store(now_ns, std::memory_order_relaxed);
+  if (writer_) writer_.head().writer.ready_ns.store(now_ns, std::memory_order_relaxed);
 }
 
 inline bool Recorder::backward_end(bool raised, bool reduced) {

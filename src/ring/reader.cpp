@@ -193,6 +193,10 @@ uint64_t Reader::tail() const {
 uint64_t Reader::dropped() const {
   return word(offsetof(wire::SegmentHead, writer) + offsetof(wire::WriterLine, dropped));
 }
+int64_t Reader::ready_ns() const {
+  return static_cast<int64_t>(
+      word(offsetof(wire::SegmentHead, writer) + offsetof(wire::WriterLine, ready_ns)));
+}
 uint64_t Reader::cost_ns() const {
   return word(offsetof(wire::SegmentHead, writer) + offsetof(wire::WriterLine, cost_ns));
 }

@@ -64,6 +64,7 @@ class Reader {
   uint64_t capacity() const { return capacity_; }  // events that the ring holds
   uint64_t tail() const;                           // 0 when it cannot be true
   uint64_t dropped() const;
+  int64_t ready_ns() const;  // of the newest backward that reduces; 0: not known
   uint64_t cost_ns() const;
   uint64_t cost_calls() const;
   // A process group by its number, from 1; nothing when the table does not have it.

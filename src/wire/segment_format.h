@@ -79,7 +79,10 @@ struct alignas(64) WriterLine {
   std::atomic<uint64_t> dropped;     // events that found no room
   std::atomic<uint64_t> cost_ns;     // our own time inside calls that were sampled
   std::atomic<uint64_t> cost_calls;  // how many calls that were: one in kCostEvery
-  uint8_t reserved[40];
+  // When the newest backward that reduces had done its local work and began to wait, or 0. No event:
+  // it may be another thread that tells.
+  std::atomic<int64_t> ready_ns;
+  uint8_t reserved[32];
 };
 // Prime, so that a loop with a regular number of calls a step is sampled all round. Cost of all
 // calls so far = cost_ns * kCostEvery. The control word is read as often.

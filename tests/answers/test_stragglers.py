@@ -1,0 +1,74 @@
+"""Real gloo runs in which one rank loses a fifth of the step: that rank is named, with the phase."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from observing import Ran, observe, torchrun
+
+# fault and loop: (ranks, the slow one, the phase of the finding, its cause)
+RUNS = {
+    "input": (2, 1, "input", "input"),
+    "forward": (2, 0, "forward", "forward"),
+    "backward": (2, 1, "backward", "backward"),
+    "optimizer": (2, 0, "optimizer", "optimizer"),
+    "between": (2, 1, "other", None),
+    "gc": (2, 0, "gc", "gc"),
+    "checkpoint": (2, 0, "checkpoint", "checkpoint"),
+    "neighbour": (2, 1, None, "CONTENTION"),
+    "forward-buffers": (2, 0, "forward", "forward"),
+    "input-buffers": (2, 1, "input", "input"),
+    "forward-accumulate": (2, 1, "forward", "forward"),
+    "backward-fsdp": (2, 1, "backward", "backward"),
+    "backward-4": (4, 3, "backward", "backward"),
+    "input-4": (4, 2, "input", "input"),
+}
+HEALTHY = {"none": 2, "none-buffers": 2, "none-accumulate": 2, "none-fsdp": 2, "none-4": 4}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
+    root = tmp_path_factory.mktemp("stragglers")
+    wanted = {name: (ranks, slow) for name, (ranks, slow, *_) in RUNS.items()}
+    wanted |= {name: (ranks, 0) for name, ranks in HEALTHY.items()}
+
+    def one(name: str, ranks: int, slow: int) -> Ran:
+        fault = name.removesuffix("-4")
+        return observe(root / name, torchrun(ranks, "stragglers.py", fault, slow))
+
+    # Mostly asleep, so two at a time; but for the one that is about the cores.
+    done = {"neighbour": one("neighbour", *wanted.pop("neighbour"))}
+    with ThreadPoolExecutor(2) as pool:
+        waiting = {name: pool.submit(one, name, *how) for name, how in wanted.items()}
+        return done | {name: run.result() for name, run in waiting.items()}
+
+
+def culprits(ran: Ran) -> list[dict[str, Any]]:
+    return [
+        finding
+        for finding in ran.finished().summary["findings"]
+        if finding["code"] in ("STRAGGLER", "IMBALANCE") and finding["severity"] != "info"
+    ]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_slow_rank_and_its_phase_are_named(runs: dict[str, Ran], name: str) -> None:
+    _, slow, phase, cause = RUNS[name]
+    found = culprits(runs[name])
+    told = [(f["code"], f["rank"], f["phase"], f["cause"], f["title"]) for f in found]
+    assert {finding["rank"] for finding in found} == {slow}, told
+    worst = found[0]
+    assert worst["code"] == "STRAGGLER", told
+    assert worst["pattern"] == "persistent", told
+    if phase is not None:
+        assert worst["phase"] == phase, told
+    if cause is not None:
+        assert worst["cause"] == cause, told
+    if name != "forward-accumulate":  # where four transfers a step may cost as much
+        assert runs[name].summary["verdict"] == worst, told
+    assert f"rank {slow}" in runs[name].stderr
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_nobody_is_named_in_a_healthy_run(runs: dict[str, Ran], name: str) -> None:
+    assert culprits(runs[name]) == []
