@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kManyRanks = 4096;  // from here on windows are looked at every fourth step
 constexpr int64_t kStride = 4;
+constexpr int64_t kBelowFor = 6;  // steps: an episode ends when it looks healthy for that long
 constexpr int64_t kExplainEvery = 16;  // steps, while an episode grows
 constexpr int64_t kExplainSteps = 64;
 
@@ -71,10 +72,12 @@ size_t EpisodeKeeper::index_from(int64_t step) const {
   return i;
 }
 
+int64_t EpisodeKeeper::stride() const { return run_.ranks.size() <= kManyRanks ? 1 : kStride; }
+
 bool EpisodeKeeper::due(int64_t ordinal) const {
   const int32_t ranks = window_.step(window_.size() - 1).ranks;
   if (ranks < 2 || window_.size() < shortest_window(run_.settings, ranks)) return false;
-  return run_.ranks.size() <= kManyRanks || ordinal % kStride == 0;
+  return ordinal % stride() == 0;
 }
 
 void EpisodeKeeper::replay(int64_t ordinal) {
@@ -124,8 +127,11 @@ void EpisodeKeeper::follow(const WindowMedians& medians) {
     if (delta >= episode.opening_delta / 2) {
       episode.delta = delta;
       episode.excess_ns = delta * medians.time_ns;
+      episode.below_for = 0;
       continue;
     }
+    episode.below_for += stride();
+    if (episode.below_for < kBelowFor) continue;  // noise, until it lasts
     const size_t from = index_from(std::max(episode.first_step, window_.step(0).step));
     std::vector<double> above = above_fastest(positions_of(run_, episode), from);
     std::reverse(above.begin(), above.end());
@@ -281,6 +287,7 @@ void EpisodeKeeper::open_one(Episode episode, const std::vector<int32_t>& positi
   const size_t first = change_up(above_fastest(positions, 0), episode.excess_ns);
   episode.first_step = window_.step(first).step;
   take_in(positions, episode.first_step, now.steps);
+  if (resume(episode, now.steps)) return;
   comparison_.episodes.push_back(std::move(episode));
   drop_cheapest();
   own_again();
@@ -288,6 +295,31 @@ void EpisodeKeeper::open_one(Episode episode, const std::vector<int32_t>& positi
   for (size_t i = index_from(opened.first_step); i < window_.size(); ++i)
     count(opened, comparison_.episodes.size() - 1, i, 1);
   explain(opened);
+}
+
+// The same fault again, before a window passed without it: one episode.
+bool EpisodeKeeper::resume(const Episode& again, size_t within) {
+  const auto old = std::find_if(
+      comparison_.episodes.begin(), comparison_.episodes.end(), [&](const Episode& e) {
+        return e.ended && e.scope == again.scope && e.pattern == again.pattern &&
+               e.rank == again.rank && e.node == again.node && e.opened_at <= again.opened_at &&
+               e.last_step >= again.first_step - static_cast<int64_t>(within);
+      });
+  if (old == comparison_.episodes.end()) return false;
+  const int64_t counted_to = old->last_step;
+  old->ended = false;
+  old->members = again.members;
+  old->below_for = 0;
+  old->opening_delta = std::min(old->opening_delta, again.opening_delta);
+  old->delta = again.delta;
+  old->excess_ns = again.excess_ns;
+  old->first_step = std::min(old->first_step, again.first_step);
+  old->last_step = again.last_step;
+  own_again();
+  const auto index = static_cast<size_t>(old - comparison_.episodes.begin());
+  for (size_t i = index_from(counted_to + 1); i < window_.size(); ++i) count(*old, index, i, 1);
+  explain(*old);
+  return true;
 }
 
 void EpisodeKeeper::take_in(const std::vector<int32_t>& positions, int64_t first_step,
