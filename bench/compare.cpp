@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   const int number = argc > 2 ? std::atoi(argv[2]) : 0;
   if (what == "trials") return trials(faults_to_name(), static_cast<uint64_t>(number > 0 ? number : 1000), argc > 3);
   if (what == "healthy")
-    return trials({{"healthy", healthy}}, static_cast<uint64_t>(number > 0 ? number : 1000), argc > 3);
+    return trials({{"healthy", [](uint64_t seed) { return healthy(seed); }}}, static_cast<uint64_t>(number > 0 ? number : 1000), argc > 3);
   if (what == "scale") {
     scale(number > 0 ? number : 100'000);
     return 0;

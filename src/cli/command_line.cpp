@@ -71,6 +71,7 @@ int run_command_line(const std::vector<std::string>& arguments) {
   std::vector<std::string> command;
   add_run(app, command, action);
   add_show(app, action);
+  add_simulate(app, action);
   add_runs(app, action);
   add_clean(app, action);
   add_doctor(app, action);

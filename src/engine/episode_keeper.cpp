@@ -1,6 +1,7 @@
 #include "engine/episode_keeper.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -82,9 +83,19 @@ bool EpisodeKeeper::due(int64_t ordinal) const {
 
 void EpisodeKeeper::replay(int64_t ordinal) {
   if (due(ordinal))
-    fastest_ = medians(window_, shortest_window(run_.settings,
-                                                window_.step(window_.size() - 1).ranks))
-                   .fastest;
+    keep_fastest(
+        medians(window_, shortest_window(run_.settings, window_.step(window_.size() - 1).ranks)));
+}
+
+// A rank of an open episode is none to compare with: of two ranks the slow one is the fastest again once it is mended.
+void EpisodeKeeper::keep_fastest(const WindowMedians& medians) {
+  const auto is_free = [&](int32_t r) { return owner_[static_cast<size_t>(r)] < 0; };
+  fastest_.clear();
+  std::copy_if(medians.fastest.begin(), medians.fastest.end(), std::back_inserter(fastest_), is_free);
+  if (!fastest_.empty()) return;
+  for (size_t r = 0; r < owner_.size(); ++r)
+    if (medians.work[r] != kAbsent && is_free(static_cast<int32_t>(r)))
+      fastest_.push_back(static_cast<int32_t>(r));
 }
 
 void EpisodeKeeper::step() {
@@ -94,7 +105,7 @@ void EpisodeKeeper::step() {
 
 void EpisodeKeeper::judge() {
   SlowSet slow = find_slow(window_, run_.settings, owner_);
-  fastest_ = slow.shortest.fastest;
+  keep_fastest(slow.shortest);
   follow(slow.shortest);
   if (!slow.firm.empty()) open(slow);
 }

@@ -40,6 +40,7 @@ class EpisodeKeeper {
 
   int64_t stride() const;  // steps from one look at the windows to the next
   bool due(int64_t ordinal) const;
+  void keep_fastest(const WindowMedians& medians);
   void judge();
   void follow(const WindowMedians& medians);
   void open(const SlowSet& slow);

@@ -144,9 +144,9 @@ inline std::vector<Trial> faults_to_name() {
 }
 
 // A healthy run accuses no one: no rank, node or group is named with a gain of 1 % or more, nothing slowed down.
-inline Outcome healthy(uint64_t seed) {
+inline Outcome healthy(uint64_t seed, int32_t most_doublings = 9) {
   Draw draw(seed);
-  Options options = with(seed, 2 << draw.below(9), 300, "");
+  Options options = with(seed, 2 << draw.below(most_doublings), 300, "");
   options.heavy = draw.below(2) == 1;
   options.spread = 0.01;
   RunHistory run = simulate(options);
