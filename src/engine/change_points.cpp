@@ -10,6 +10,7 @@ namespace stepscope::engine {
 namespace {
 
 constexpr double kErrors = 5, kCut = 5, kMostAlike = 0.95;
+constexpr double kPart = 0.25;  // of the rise: one side of a split may hold two levels
 constexpr int kMostDepth = 6;
 
 struct Sums {
@@ -41,12 +42,31 @@ class Segmentation {
   std::vector<size_t> find() {
     split(0, series_.size(), 0);
     std::sort(cuts_.begin(), cuts_.end());
+    while (drop_smallest()) {
+    }
     return cuts_;
   }
   double mean(size_t from, size_t to) const { return sums_.mean(from, to); }
   double value(size_t i) const { return values_[i]; }
 
  private:
+  // Between two levels that are hardly apart there is no change.
+  bool drop_smallest() {
+    size_t smallest = 0;
+    double least = least_rise_;
+    for (size_t i = 0; i < cuts_.size(); ++i) {
+      const double before = mean(i == 0 ? 0 : cuts_[i - 1], cuts_[i]);
+      const double after = mean(cuts_[i], i + 1 < cuts_.size() ? cuts_[i + 1] : series_.size());
+      const double apart = std::fabs(after - before) / std::max(1.0, before);
+      if (apart >= least) continue;
+      least = apart;
+      smallest = i + 1;
+    }
+    if (smallest == 0) return false;
+    cuts_.erase(cuts_.begin() + static_cast<std::ptrdiff_t>(smallest - 1));
+    return true;
+  }
+
   void split(size_t from, size_t to, int depth) {
     if (depth == kMostDepth) return;
     size_t best = 0;
@@ -69,7 +89,8 @@ class Segmentation {
 
   bool is_real(size_t from, size_t at, size_t to) const {
     const double before = mean(from, at), after = mean(at, to);
-    if (before <= 0 || std::fabs(after - before) < least_rise_ * before) return false;
+    if (before <= 0 || std::fabs(after - before) < kPart * least_rise_ * before)
+      return false;
     double square = 0, product = 0, last = 0;
     for (size_t i = from; i < to; ++i) {
       const double residual = values_[i] - (i < at ? before : after);

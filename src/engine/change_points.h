@@ -1,8 +1,8 @@
 // Where a series changes its level for good, and whether it grows along a line instead.
 //
 // Change points by binary segmentation: the split with the most variance between its sides, kept when both sides
-// hold `least_weight`, their means differ by `least_rise` of the first, and the difference is 5 standard errors, these
-// widened for neighbours that are alike (lag-1 autocorrelation). Values beyond 5 spreads of the median are cut to it, so
+// hold `least_weight` and their difference is 5 standard errors, these widened for neighbours that are alike (lag-1
+// autocorrelation). In the end neighbours must differ by `least_rise` of the first. Values beyond 5 spreads of the median are cut to it, so
 // that a few stalls are no level.
 //
 // Pure. Cost: O(n log n) for a few changes.

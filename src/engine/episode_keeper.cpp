@@ -1,6 +1,7 @@
 #include "engine/episode_keeper.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -14,6 +15,7 @@ namespace {
 
 constexpr size_t kManyRanks = 4096;  // from here on windows are looked at every fourth step
 constexpr int64_t kStride = 4;
+constexpr int64_t kBelowFor = 6;  // steps: an episode ends when it looks healthy for that long
 constexpr int64_t kExplainEvery = 16;  // steps, while an episode grows
 constexpr int64_t kExplainSteps = 64;
 
@@ -48,7 +50,8 @@ EpisodeKeeper::EpisodeKeeper(const RunHistory& run, const StepJoiner& joiner,
     : run_(run), joiner_(joiner), window_(window), comparison_(comparison) {
   std::map<std::string, int32_t> index;
   for (size_t i = 0; i < run.ranks.size(); ++i) {
-    const auto [at, fresh] = index.emplace(run.ranks[i].node, static_cast<int32_t>(nodes_.size()));
+    const auto [at, fresh] =
+        index.emplace(run.ranks[i].node, static_cast<int32_t>(nodes_.size()));
     if (fresh) nodes_.push_back({run.ranks[i].node, {}});
     node_of_.push_back(at->second);
     nodes_[static_cast<size_t>(at->second)].ranks.push_back(static_cast<int32_t>(i));
@@ -70,17 +73,29 @@ size_t EpisodeKeeper::index_from(int64_t step) const {
   return i;
 }
 
+int64_t EpisodeKeeper::stride() const { return run_.ranks.size() <= kManyRanks ? 1 : kStride; }
+
 bool EpisodeKeeper::due(int64_t ordinal) const {
   const int32_t ranks = window_.step(window_.size() - 1).ranks;
   if (ranks < 2 || window_.size() < shortest_window(run_.settings, ranks)) return false;
-  return run_.ranks.size() <= kManyRanks || ordinal % kStride == 0;
+  return ordinal % stride() == 0;
 }
 
 void EpisodeKeeper::replay(int64_t ordinal) {
   if (due(ordinal))
-    fastest_ =
-        medians(window_, shortest_window(run_.settings, window_.step(window_.size() - 1).ranks))
-            .fastest;
+    keep_fastest(
+        medians(window_, shortest_window(run_.settings, window_.step(window_.size() - 1).ranks)));
+}
+
+// A rank of an open episode is none to compare with: of two ranks the slow one is the fastest again once it is mended.
+void EpisodeKeeper::keep_fastest(const WindowMedians& medians) {
+  const auto is_free = [&](int32_t r) { return owner_[static_cast<size_t>(r)] < 0; };
+  fastest_.clear();
+  std::copy_if(medians.fastest.begin(), medians.fastest.end(), std::back_inserter(fastest_), is_free);
+  if (!fastest_.empty()) return;
+  for (size_t r = 0; r < owner_.size(); ++r)
+    if (medians.work[r] != kAbsent && is_free(static_cast<int32_t>(r)))
+      fastest_.push_back(static_cast<int32_t>(r));
 }
 
 void EpisodeKeeper::step() {
@@ -90,7 +105,7 @@ void EpisodeKeeper::step() {
 
 void EpisodeKeeper::judge() {
   SlowSet slow = find_slow(window_, run_.settings, owner_);
-  fastest_ = slow.shortest.fastest;
+  keep_fastest(slow.shortest);
   follow(slow.shortest);
   if (!slow.firm.empty()) open(slow);
 }
@@ -123,8 +138,11 @@ void EpisodeKeeper::follow(const WindowMedians& medians) {
     if (delta >= episode.opening_delta / 2) {
       episode.delta = delta;
       episode.excess_ns = delta * medians.time_ns;
+      episode.below_for = 0;
       continue;
     }
+    episode.below_for += stride();
+    if (episode.below_for < kBelowFor) continue;  // noise, until it lasts
     const size_t from = index_from(std::max(episode.first_step, window_.step(0).step));
     std::vector<double> above = above_fastest(positions_of(run_, episode), from);
     std::reverse(above.begin(), above.end());
@@ -155,8 +173,7 @@ void EpisodeKeeper::end_all() {
 }
 
 void EpisodeKeeper::count(Episode& episode, size_t index, size_t step, int sign) {
-  const Savings savings =
-      what_if(window_.step(step), owner_, comparison_.episodes.size(), fastest_);
+  const Savings savings = what_if(window_.step(step), owner_, comparison_.episodes.size(), fastest_);
   episode.steps += sign;
   episode.time_ns += sign * window_.step(step).time_ns;
   episode.saved_ns += sign * savings.alone[index];
@@ -205,9 +222,9 @@ void EpisodeKeeper::open(const SlowSet& slow) {
   for (size_t r = 0; r < is_slow.size(); ++r)
     if (is_slow[r] == 1) all.push_back(static_cast<int32_t>(r));
   if (all.size() > std::max<size_t>(1, static_cast<size_t>(slow.shortest.ranks) / 4)) {
-    const auto same =
-        std::find_if(comparison_.episodes.begin(), comparison_.episodes.end(),
-                     [](const Episode& e) { return !e.ended && e.pattern == "groups"; });
+    const auto same = std::find_if(
+        comparison_.episodes.begin(), comparison_.episodes.end(),
+        [](const Episode& e) { return !e.ended && e.pattern == "groups"; });
     if (same != comparison_.episodes.end()) {  // more of its ranks showed
       same->members = ranges_of(run_, all);
       return own_again();
@@ -243,8 +260,7 @@ void EpisodeKeeper::open_nodes(const SlowSet& slow, std::vector<char>& is_slow) 
       count += is_slow[static_cast<size_t>(r)] != 0;
     }
     present += ranks;
-    if (ranks < 2 ||
-        static_cast<double>(count) <= run_.settings.node_ranks * static_cast<double>(ranks))
+    if (ranks < 2 || static_cast<double>(count) <= run_.settings.node_ranks * static_cast<double>(ranks))
       continue;
     marked.push_back(n);
     inside += ranks;
@@ -282,6 +298,7 @@ void EpisodeKeeper::open_one(Episode episode, const std::vector<int32_t>& positi
   const size_t first = change_up(above_fastest(positions, 0), episode.excess_ns);
   episode.first_step = window_.step(first).step;
   take_in(positions, episode.first_step, now.steps);
+  if (resume(episode, now.steps)) return;
   comparison_.episodes.push_back(std::move(episode));
   drop_cheapest();
   own_again();
@@ -289,6 +306,31 @@ void EpisodeKeeper::open_one(Episode episode, const std::vector<int32_t>& positi
   for (size_t i = index_from(opened.first_step); i < window_.size(); ++i)
     count(opened, comparison_.episodes.size() - 1, i, 1);
   explain(opened);
+}
+
+// The same fault again, before a window passed without it: one episode.
+bool EpisodeKeeper::resume(const Episode& again, size_t within) {
+  const auto old = std::find_if(
+      comparison_.episodes.begin(), comparison_.episodes.end(), [&](const Episode& e) {
+        return e.ended && e.scope == again.scope && e.pattern == again.pattern &&
+               e.rank == again.rank && e.node == again.node && e.opened_at <= again.opened_at &&
+               e.last_step >= again.first_step - static_cast<int64_t>(within);
+      });
+  if (old == comparison_.episodes.end()) return false;
+  const int64_t counted_to = old->last_step;
+  old->ended = false;
+  old->members = again.members;
+  old->below_for = 0;
+  old->opening_delta = std::min(old->opening_delta, again.opening_delta);
+  old->delta = again.delta;
+  old->excess_ns = again.excess_ns;
+  old->first_step = std::min(old->first_step, again.first_step);
+  old->last_step = again.last_step;
+  own_again();
+  const auto index = static_cast<size_t>(old - comparison_.episodes.begin());
+  for (size_t i = index_from(counted_to + 1); i < window_.size(); ++i) count(*old, index, i, 1);
+  explain(*old);
+  return true;
 }
 
 void EpisodeKeeper::take_in(const std::vector<int32_t>& positions, int64_t first_step,

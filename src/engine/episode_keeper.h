@@ -5,7 +5,8 @@
 //   else more ranks slow than a quarter: one group
 //   else one episode a rank
 //
-// An episode that a wider one explains (its rank is in the node, and both began within a window of each other) is
+// An episode ends when its delta in the shortest window stays under half of that at its opening. One that comes back
+// within a window goes on. An episode that a wider one explains (its rank is in the node, and both began within a window of each other) is
 // taken into it. Thread safety: none. Lifetime: references to what it was made of. Invariant: an open episode's
 // figures cover first_step to the newest step; an ended one's end at last_step.
 #pragma once
@@ -37,13 +38,16 @@ class EpisodeKeeper {
     std::vector<int32_t> ranks;  // positions
   };
 
+  int64_t stride() const;  // steps from one look at the windows to the next
   bool due(int64_t ordinal) const;
+  void keep_fastest(const WindowMedians& medians);
   void judge();
   void follow(const WindowMedians& medians);
   void open(const SlowSet& slow);
   void open_nodes(const SlowSet& slow, std::vector<char>& is_slow);
   void open_one(Episode episode, const std::vector<int32_t>& positions, const WindowMedians& now);
   void take_in(const std::vector<int32_t>& positions, int64_t first_step, size_t within);
+  bool resume(const Episode& again, size_t within);
   void account();
   void count(Episode& episode, size_t index, size_t step, int sign);
   void end(Episode& episode, int64_t last_step);

@@ -8,7 +8,8 @@
 namespace stepscope::engine {
 namespace {
 
-constexpr double kNearlyAll = 0.80;
+constexpr double kNearlyAll = 0.80;  // of the waiting is for one rank
+constexpr double kOnePhase = 0.65;   // of what it does longer: else it is but a little slower in everything
 
 }  // namespace
 
@@ -21,7 +22,13 @@ std::optional<int32_t> mostly_late(const Leftover& leftover) {
     most = cost;
     rank = late;
   }
-  if (sum <= 0 || most < kNearlyAll * leftover.cost_ns) return std::nullopt;
+  double phases = 0, largest = 0;
+  for (const auto& [phase, ns] : leftover.phases) {
+    phases += ns;
+    largest = std::max(largest, ns);
+  }
+  if (sum <= 0 || most < kNearlyAll * leftover.cost_ns || largest < kOnePhase * phases)
+    return std::nullopt;
   return rank;
 }
 

@@ -11,10 +11,14 @@ constexpr std::array<size_t, 3> kLongWindows = {32, 64, 100};
 constexpr size_t kMargin = 4;
 constexpr double kLikelyP = 0.05;
 
-std::vector<double> fastest_by_step(const WorkWindow& window, const WindowMedians& medians) {
+// What a slow rank's work must exceed, a value a step.
+std::vector<double> limit_by_step(const WorkWindow& window, const WindowMedians& medians,
+                                  double margin) {
   std::vector<double> out;
-  for (size_t i = window.size() - medians.steps; i < window.size(); ++i)
-    out.push_back(median_work(window.step(i).work, medians.fastest));
+  for (size_t i = window.size() - medians.steps; i < window.size(); ++i) {
+    const double fastest = median_work(window.step(i).work, medians.fastest);
+    out.push_back(fastest == kAbsent ? kAbsent : fastest + margin * medians.time_ns);
+  }
   return out;
 }
 
@@ -37,7 +41,8 @@ SlowSet find_slow(const WorkWindow& window, const Settings& settings,
       perhaps.push_back(static_cast<int32_t>(r));
   if (perhaps.empty()) return out;
   const double p = settings.straggler_p / (4.0 * std::max(1, out.shortest.ranks));
-  const std::vector<double> short_reference = fastest_by_step(window, out.shortest);
+  const double margin = settings.straggler_margin;
+  const std::vector<double> short_reference = limit_by_step(window, out.shortest, margin);
   std::vector<int32_t> left;
   for (const int32_t r : perhaps) {
     const auto rank = static_cast<size_t>(r);
@@ -46,7 +51,7 @@ SlowSet find_slow(const WorkWindow& window, const Settings& settings,
   for (const size_t steps : kLongWindows) {
     if (left.empty() || steps <= w0 || window.size() < steps) continue;
     const WindowMedians longer = medians(window, steps);
-    const std::vector<double> reference = fastest_by_step(window, longer);
+    const std::vector<double> reference = limit_by_step(window, longer, margin);
     std::erase_if(left, [&](int32_t r) {
       const auto rank = static_cast<size_t>(r);
       const double delta = longer.delta(rank);

@@ -1,6 +1,7 @@
 // The slow set: ranks whose own work is longer than that of the fastest quarter, clearly and steadily.
 //
-//   a window passes for a rank: delta >= straggler_delta, and a sign test with p < straggler_p / (4 x ranks)
+//   a window passes for a rank: delta >= straggler_delta, and a sign test of its work against that of the fastest
+//   plus straggler_margin of the step, with p < straggler_p / (4 x ranks)
 //   it is slow now: also in the shortest window delta >= straggler_delta and >= half of that window's delta
 //
 // Windows, in steps: w0 = ceil(log2(4 x ranks / straggler_p)) + 4, and those of 32, 64 and 100 that are longer.

@@ -7,7 +7,7 @@
 namespace stepscope {
 namespace {
 
-constexpr std::string_view kVersion = "comparison 1";
+constexpr std::string_view kVersion = "comparison 1", kEnd = " end";
 constexpr int64_t kMostItems = 1 << 20;  // claimed by a text: more is garbage
 
 // Words separated by spaces; a text value is its length, a colon and its bytes.
@@ -78,7 +78,7 @@ class Reader {
   }
   void fail() { good_ = false; }
   bool good() const { return good_; }
-  bool at_end() const { return good_ && rest_.empty(); }
+  bool at_end() const { return good_ && rest_ == kEnd; }
 
  private:
   template <typename T>
@@ -150,7 +150,7 @@ template <typename Stream, typename E>
 void episode(Stream& s, E& e) {
   fields(s, e.code, e.pattern, e.scope, e.rank, e.node);
   list(s, e.members, Episode::kMaxRanges, [&](auto& m) { fields(s, m.first, m.second); });
-  fields(s, e.opened_step, e.opened_at, e.first_step, e.last_step, e.ended, e.opening_delta,
+  fields(s, e.opened_step, e.opened_at, e.first_step, e.last_step, e.ended, e.below_for, e.opening_delta,
          e.delta, e.steps, e.time_ns, e.saved_ns, e.saved_by_all_ns, e.excess_ns);
   list(s, e.phases, kMostItems, [&](auto& p) { fields(s, p.phase, p.ns); });
   fields(s, e.samples_ratio);
@@ -185,7 +185,7 @@ void comparison(Stream& s, C& c) {
 std::string to_text(const Comparison& value) {
   Writer writer;
   comparison(writer, value);
-  return std::move(writer.text);
+  return writer.text.append(kEnd);
 }
 
 std::optional<Comparison> comparison_from_text(std::string_view text) {

@@ -38,6 +38,7 @@ struct Episode {
   int64_t opened_at = 0;                             // Comparison::steps at that moment
   int64_t first_step = 0, last_step = 0;             // estimated beginning; end, or the newest step
   bool ended = false;
+  int64_t below_for = 0;                // steps in a row in which it looked healthy
   double opening_delta = 0, delta = 0;  // share of the step by which its own work is longer
   double steps = 0, time_ns = 0;        // judged steps of the episode, and their time
   double saved_ns = 0;         // of time_ns, had its work been as long as that of the fastest ranks

@@ -56,6 +56,7 @@ constexpr std::array kRows = {
     Row{"memory_pressure_critical", &Settings::memory_pressure_critical, 0, 1, kShare},
     Row{"memory_imbalance", &Settings::memory_imbalance, 0, 1, kShare},
     Row{"straggler_delta", &Settings::straggler_delta, 0, 1, kShare},
+    Row{"straggler_margin", &Settings::straggler_margin, 0, 1, kShare},
     Row{"straggler_p", &Settings::straggler_p, 1e-12, 1, kProbability},
     Row{"gain_warning", &Settings::gain_warning, 0, 1, kShare},
     Row{"gain_critical", &Settings::gain_critical, 0, 1, kShare},

@@ -30,7 +30,7 @@ struct Settings {
   double memory_pressure_warning = 0.90, memory_pressure_critical = 0.97;
   double memory_imbalance = 0.20;
   // several ranks. Shares of the step; p is of the sign test, divided by 4 x ranks
-  double straggler_delta = 0.05, straggler_p = 0.0001;
+  double straggler_delta = 0.05, straggler_margin = 0.03, straggler_p = 0.0001;
   double gain_warning = 0.03, gain_critical = 0.10;
   double node_ranks = 0.50, node_others = 0.10;
   double spikes_cost = 0.40, spikes_syncs = 0.02;

@@ -1,0 +1,134 @@
+// stepscope simulate: a made-up run of many ranks with the faults asked for, straight into the engine. Leaves a run
+// folder like any run.
+#include <memory>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/run_folder.h"
+#include "cli/say.h"
+#include "engine/engine.h"
+#include "report/report.h"
+#include "simulator/simulator.h"
+#include "store/store.h"
+
+namespace stepscope::cli {
+namespace {
+
+constexpr int64_t kLookEvery = 1000;  // steps: before raw ones are trimmed
+
+struct SimulateOptions {
+  simulator::Options run;
+  std::vector<std::string> faults;
+  std::string run_dir;
+  bool json = false, quiet = false;
+};
+
+Status read_faults(SimulateOptions& options) {
+  for (const std::string& text : options.faults) {
+    const auto fault = simulator::parse_fault(text);
+    if (!fault) return fault.error();
+    options.run.faults.push_back(*fault);
+  }
+  return options.run.check();
+}
+
+// In pieces, as an agent looks at a run: raw steps that were trimmed since are judged all the same.
+RunHistory make(const simulator::Options& options) {
+  simulator::Simulator simulator(options);
+  RunHistory run = simulator.start();
+  bool stuck = true;
+  for (int64_t step = 1; simulator.step(run); ++step) {
+    if (step % kLookEvery == 0) run.comparison = engine::compare_ranks(run);
+    stuck = step < options.steps;
+  }
+  run.live = stuck;  // the state of now, in which nothing moves
+  run.comparison = engine::compare_ranks(run);
+  return run;
+}
+
+Status write(const RunHistory& run, const std::vector<Finding>& findings,
+             const report::Summary& summary) {
+  auto store = store::Store::create(run.folder);
+  if (!store) return store.error();
+  if (const Status committed = store->commit(run, {}); !committed) return committed;
+  if (const Status finished = store->finish(run, findings); !finished) return finished;
+  const Status json = write_file(run.folder + "/summary.json", report::to_json(summary) + "\n", 0644, true);
+  if (!json) return json;
+  const report::CardStyle plain{.colour = false, .unicode = true, .width = 80};
+  return write_file(run.folder + "/summary.txt", report::card(summary, plain), 0644, true);
+}
+
+int simulate(SimulateOptions options, const std::vector<std::string>& command) {
+  if (const Status fine = read_faults(options); !fine) {
+    say_error(fine.error());
+    return kWrongUse;
+  }
+  const int64_t now_ns = wall_ns();
+  const std::string name = "simulated-" + time_label(now_ns);
+  const auto folder = make_run_folder({.run_dir = options.run_dir,
+                                       .overwrite = false,
+                                       .name = name,
+                                       .cwd = absolute_path("."),
+                                       .run_id = name,
+                                       .environment = current_environment()});
+  if (!folder) {
+    say_error(folder.error());
+    return kWrongUse;
+  }
+  RunHistory run = make(options.run);
+  run.name = folder->name;
+  run.id = name;
+  run.folder = folder->path;
+  run.command = command;
+  run.started_wall_ns = now_ns;
+  run.notices = folder->notices;
+  run.notices.push_back("simulated: no training process ran");
+  if (!run.live) run.exit_code = 0;
+  const std::vector<Finding> findings = engine::diagnose(run);
+  const report::Summary summary = report::summarize(run, findings);
+  if (!run.folder.empty())
+    if (const Status written = write(run, findings, summary); !written) {
+      say_error(written.error());
+      return kWrongUse;
+    }
+  if (!options.quiet) (void)write_all(2, report::card(summary, report::style_for(2)));
+  if (options.json) print(report::to_json(summary) + "\n");
+  return kFine;
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, Action& action) {
+  const auto options = std::make_shared<SimulateOptions>();
+  CLI::App* simulate_app =
+      app.add_subcommand("simulate", "Make up a run of many ranks with faults, and judge it");
+  simulate_app->footer(
+      "Faults: rank=17 phase=input add=40ms from=200 | node=1 add=15% | all add=10ms ramp to=300 |\n"
+      "rotating add=30ms tokens=yes | spike add=2s every=100 | rank=3 stuck from=100 |\n"
+      "rank=3 leave from=100 | rank=3 join from=100");
+  simulate_app->add_option("--ranks", options->run.ranks, "Ranks (default: 8)");
+  simulate_app->add_option("--nodes", options->run.nodes, "Nodes (default: one for 8 ranks)");
+  simulate_app->add_option("--steps", options->run.steps, "Steps (default: 300)");
+  simulate_app->add_option("--seed", options->run.seed, "The same seed gives the same run (default: 0)");
+  simulate_app->add_option("--noise", options->run.noise, "Noise of a rank's work, a share (default: 0.05)")
+      ->check(CLI::Range(0.0, 1.0));
+  simulate_app->add_flag("--heavy", options->run.heavy, "Noise with heavy tails");
+  simulate_app->add_option("--syncs", options->run.syncs, "Sync points a step (default: 1)")
+      ->check(CLI::Range(1, static_cast<int>(StepSample::kMaxSyncs) - 1));
+  simulate_app->add_option("--fault", options->faults, "A fault; may be given several times")
+      ->option_text("TEXT")
+      ->take_all();
+  simulate_app->add_option("--run-dir", options->run_dir, "Folder for its files")->option_text("DIR");
+  simulate_app->add_flag("--json", options->json, "Print summary.json");
+  simulate_app->add_flag("--quiet", options->quiet, "No card");
+  simulate_app->callback([&action, options] {
+    std::vector<std::string> command = {"stepscope", "simulate", "--ranks", std::to_string(options->run.ranks),
+                                        "--steps", std::to_string(options->run.steps)};
+    for (const std::string& fault : options->faults) command.insert(command.end(), {"--fault", fault});
+    action = [options, command] { return simulate(*options, command); };
+  });
+}
+
+}  // namespace stepscope::cli
