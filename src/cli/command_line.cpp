@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kAbout =
     "Shows where each step of a PyTorch training run goes.\n\n"
     "  stepscope run python train.py    observe a run; no edit of train.py\n"
+    "  stepscope status                 who is late now, and why\n"
     "  stepscope show                   its card again";
 
 // Letters that two words share at the start, for "did you mean".
@@ -72,6 +73,7 @@ int run_command_line(const std::vector<std::string>& arguments) {
   add_run(app, command, action);
   add_show(app, action);
   add_simulate(app, action);
+  add_status(app, action);
   add_runs(app, action);
   add_clean(app, action);
   add_doctor(app, action);

@@ -22,6 +22,7 @@ RunWords split_run_words(const CLI::App& run, const std::vector<std::string>& wo
 void add_run(CLI::App& app, const std::vector<std::string>& command, Action& action);
 void add_show(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);
+void add_status(CLI::App& app, Action& action);
 void add_runs(CLI::App& app, Action& action);
 void add_clean(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
