@@ -71,6 +71,8 @@ def hook(folder: str) -> None:
         rearm=lambda: None,
         watch_zero_grad=lambda: None,
         loader_number=lambda loader: 1,
+        epoch_begins=lambda loader: 1,
+        epoch_ended=lambda number: None,
         group_number=lambda group: 0,
     )
     # gc.isenabled is a builtin without arguments that returns True, like torch.is_grad_enabled.

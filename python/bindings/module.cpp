@@ -77,16 +77,18 @@ void bind_session(nb::module_& m) {
   m.def(
       "set_callbacks",
       [](nb::object open, nb::object classify, nb::object rearm, nb::object watch_zero_grad,
-         nb::object loader_number, nb::object group_number) {
+         nb::object loader_number, nb::object epoch_begins, nb::object epoch_ended,
+         nb::object group_number) {
         session().open = keep(open);
         session().classify = keep(classify);
         session().rearm = keep(rearm);
         session().watch_zero_grad = keep(watch_zero_grad);
-        set_loader_number_function(loader_number.ptr());
+        set_loader_functions(loader_number.ptr(), epoch_begins.ptr(), epoch_ended.ptr());
         set_group_number_function(group_number.ptr());
       },
       nb::kw_only(), nb::arg("open"), nb::arg("classify"), nb::arg("rearm"),
-      nb::arg("watch_zero_grad"), nb::arg("loader_number"), nb::arg("group_number"));
+      nb::arg("watch_zero_grad"), nb::arg("loader_number"), nb::arg("epoch_begins"),
+      nb::arg("epoch_ended"), nb::arg("group_number"));
   m.def(
       "set_torch",
       [](nb::object is_grad_enabled, nb::object tensor_type, nb::object queue_callback) {
@@ -145,6 +147,7 @@ void bind_constants(nb::module_& m) {
   m.attr("FACT_ROOT_MODULE") = static_cast<uint32_t>(wire::kFactRootModule);
   m.attr("FACT_ACCELERATOR") = static_cast<uint32_t>(wire::kFactAccelerator);
   m.attr("FACT_DDP") = static_cast<uint32_t>(wire::kFactDdp);
+  m.attr("FACT_SAME_ORDER") = static_cast<uint32_t>(wire::kFactSameOrder);
   m.attr("FACT_FSDP") = static_cast<uint32_t>(wire::kFactFsdp);
   m.attr("PHASE_CHECKPOINT") = static_cast<uint8_t>(Phase::kCheckpoint);
   m.attr("PHASE_PROFILER") = static_cast<uint8_t>(Phase::kProfiler);

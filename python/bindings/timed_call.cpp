@@ -25,6 +25,8 @@ struct TimedCall {
 
 PyTypeObject* g_type = nullptr;
 PyObject* g_loader_number = nullptr;  // (loader) -> int
+PyObject* g_epoch_begins = nullptr;   // the same, once an epoch
+PyObject* g_epoch_ended = nullptr;    // (number) -> None: the loader gave its last batch
 
 // Iterator object -> loader number. When more live at once than there is room for, the one that was
 // turned to longest ago gives way, and counts as a loader of its own from then on.
@@ -51,8 +53,8 @@ void remember_loader(PyObject* iterator, uint64_t loader) {
   if (hot().iterator == iterator) hot().loader = loader;  // another one's address
 }
 
-uint64_t loader_number(PyObject* loader) {
-  PyObject* number = call_quietly(g_loader_number, loader);
+uint64_t loader_number(PyObject* function, PyObject* loader) {
+  PyObject* number = call_quietly(function, loader);
   if (number == nullptr) return 0;
   const uint64_t value = PyLong_AsUnsignedLongLong(number);
   Py_DECREF(number);
@@ -120,7 +122,7 @@ PyObject* on_iter(TimedCall* self, const Arguments& a) {
   session().fetch_seen = true;
   forget_modules();  // a frozen model may have been thawed
   watch_all_classes();
-  rec().iter_begin(loader_number(a.values[0]), grad_enabled());
+  rec().iter_begin(loader_number(g_epoch_begins, a.values[0]), grad_enabled());
   PyObject* result = call(self, a);
   rec().iter_end(result == nullptr);
   return result;
@@ -128,8 +130,18 @@ PyObject* on_iter(TimedCall* self, const Arguments& a) {
 
 PyObject* on_iter_init(TimedCall* self, const Arguments& a) {
   if (hot().state.load(std::memory_order_relaxed) != State::kOff && a.count() >= 2)
-    remember_loader(a.values[0], loader_number(a.values[1]));
+    remember_loader(a.values[0], loader_number(g_loader_number, a.values[1]));
   return call(self, a);
+}
+
+// No batch: the loader's end, or an exception.
+[[gnu::cold]] void no_batch(PyObject* iterator) {
+  const bool exhausted = PyErr_ExceptionMatches(PyExc_StopIteration) != 0;
+  rec().fetch_failed(exhausted);
+  if (!exhausted) return;
+  PyObject* number = PyLong_FromUnsignedLongLong(loader_of(iterator));
+  if (number != nullptr) Py_XDECREF(call_quietly(g_epoch_ended, number));
+  Py_XDECREF(number);
 }
 
 STEPSCOPE_HOT_CODE PyObject* on_fetch(TimedCall* self, const Arguments& a) {
@@ -139,7 +151,7 @@ STEPSCOPE_HOT_CODE PyObject* on_fetch(TimedCall* self, const Arguments& a) {
   if (batch != nullptr)
     rec().fetch_end(batch_size(batch));
   else
-    rec().fetch_failed(PyErr_ExceptionMatches(PyExc_StopIteration) != 0);
+    no_batch(a.values[0]);
   return batch;
 }
 
@@ -333,6 +345,10 @@ PyObject* timed_call(PyObject* original, Hook hook, uint8_t argument) {
   return reinterpret_cast<PyObject*>(self);
 }
 
-void set_loader_number_function(PyObject* function) { g_loader_number = Py_NewRef(function); }
+void set_loader_functions(PyObject* number, PyObject* epoch_begins, PyObject* epoch_ended) {
+  g_loader_number = Py_NewRef(number);
+  g_epoch_begins = Py_NewRef(epoch_begins);
+  g_epoch_ended = Py_NewRef(epoch_ended);
+}
 
 }  // namespace stepscope::bindings

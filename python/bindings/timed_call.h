@@ -32,7 +32,8 @@ bool init_timed_call();  // once; false with a Python error set
 // New reference. `original` is kept for ever.
 PyObject* timed_call(PyObject* original, Hook hook, uint8_t argument);
 
-// A number for a DataLoader object: stays the same while it lives, never used again.
-void set_loader_number_function(PyObject* function);
+// number, epoch_begins: (DataLoader) -> int, stays the same while it lives, never used again; the second
+// is asked once an epoch. epoch_ended: (number) -> None, when it gave its last batch.
+void set_loader_functions(PyObject* number, PyObject* epoch_begins, PyObject* epoch_ended);
 
 }  // namespace stepscope::bindings

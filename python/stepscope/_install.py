@@ -58,6 +58,8 @@ def install(*, note: Callable[[str], None] | None = None) -> None:
         rearm=distributed.rearm,
         watch_zero_grad=optimizer.watch_zero_grad,
         loader_number=dataloader.loader_number,
+        epoch_begins=dataloader.epoch_begins,
+        epoch_ended=dataloader.epoch_ended,
         group_number=distributed.group_number,
     )
     for name, hook in _HOOKS:

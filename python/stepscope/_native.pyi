@@ -9,6 +9,7 @@ FACT_ROOT_MODULE: int
 FACT_ACCELERATOR: int
 FACT_DDP: int
 FACT_FSDP: int
+FACT_SAME_ORDER: int
 PHASE_CHECKPOINT: int
 PHASE_PROFILER: int
 
@@ -59,6 +60,8 @@ def set_callbacks(
     rearm: Callable[[], None],
     watch_zero_grad: Callable[[], None],
     loader_number: Callable[[object], int],
+    epoch_begins: Callable[[Any], int],
+    epoch_ended: Callable[[int], None],
     group_number: Callable[[Any], int],
 ) -> None: ...
 def set_torch(*, is_grad_enabled: Any, tensor_type: Any, queue_callback: Any) -> None: ...

@@ -18,6 +18,8 @@ enum FactBits : uint32_t {
   kFactTorchImported = 1u << 7,
   kFactClosed = 1u
       << 8,  // Recorder::close() was called: every record is published. The agent writes the card
+  // A shuffling DistributedSampler gave two whole epochs in the same order: set_epoch was not called.
+  kFactSameOrder = 1u << 9,
 };
 
 }  // namespace stepscope

@@ -24,6 +24,28 @@ def loader_number(loader: object) -> int:
     return number
 
 
+_order_of: dict[int, Any] = {}  # loader number -> (sampler's seed, its epoch), of its last whole epoch
+_order_now: dict[int, Any] = {}
+
+
+def epoch_begins(loader: Any) -> int:
+    """The loader's number. Looks whether a shuffling DistributedSampler was told of the new epoch."""
+    number = loader_number(loader)
+    sampler = getattr(loader, "sampler", None)
+    if hasattr(sampler, "set_epoch") and getattr(sampler, "shuffle", False):
+        order = (getattr(sampler, "seed", None), getattr(sampler, "epoch", None))
+        _order_now[number] = order
+        if getattr(sampler, "num_replicas", 1) > 1 and _order_of.get(number) == order:
+            _native.set_fact(_native.FACT_SAME_ORDER)
+    return number
+
+
+def epoch_ended(number: int) -> None:
+    """The loader gave its last batch: what was only peeked at does not count as an epoch."""
+    if number in _order_now:
+        _order_of[number] = _order_now[number]
+
+
 def install(module: ModuleType) -> None:
     iterator: Any = module._BaseDataLoaderIter
     loader: Any = module.DataLoader
