@@ -22,8 +22,8 @@ struct SeriesPoint {
 };
 
 struct LevelChange {
-  size_t at = 0;          // index of the first point of the new level
-  size_t end = 0;         // one past its last point
+  size_t at = 0;                 // index of the first point of the new level
+  size_t end = 0;                // one past its last point
   double before = 0, after = 0;  // means of the level before and of this one
 };
 

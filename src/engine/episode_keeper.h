@@ -23,6 +23,9 @@ namespace stepscope::engine {
 
 class EpisodeKeeper {
  public:
+  static constexpr int64_t kMostStride =
+      4;  // steps from one look at the windows to the next, of very many ranks
+
   EpisodeKeeper(const RunHistory& run, const StepJoiner& joiner, const WorkWindow& window,
                 Comparison& comparison);
 
@@ -38,7 +41,7 @@ class EpisodeKeeper {
     std::vector<int32_t> ranks;  // positions
   };
 
-  int64_t stride() const;  // steps from one look at the windows to the next
+  int64_t stride() const;
   bool due(int64_t ordinal) const;
   void keep_fastest(const WindowMedians& medians);
   void judge();

@@ -40,10 +40,9 @@ StepJoiner::StepJoiner(const RunHistory& run, int64_t from) : run_(run) {
   for (Track& track : tracks_) {
     if (!track.any()) continue;
     const auto begin = track.raw->begin() + static_cast<std::ptrdiff_t>(track.begin);
-    const auto at = std::lower_bound(begin, track.raw->end(), next_,
-                                     [&](const StepSample& sample, int64_t step) {
-                                       return sample.step + track.offset < step;
-                                     });
+    const auto at = std::lower_bound(
+        begin, track.raw->end(), next_,
+        [&](const StepSample& sample, int64_t step) { return sample.step + track.offset < step; });
     track.at = static_cast<size_t>(at - track.raw->begin());
     if (track.at > track.begin) pass(track, (*track.raw)[track.at - 1]);
   }
@@ -51,6 +50,9 @@ StepJoiner::StepJoiner(const RunHistory& run, int64_t from) : run_(run) {
 
 // Where the newest process of the rank began: its steps are numbered from 0 again.
 void StepJoiner::find_begin(Track& track, const RankHistory& rank) const {
+  track.begin = 0;
+  const int64_t span = rank.raw.back().step - rank.raw.front().step;
+  if (span + 1 == static_cast<int64_t>(rank.raw.size())) return;  // without a look at each
   size_t begin = rank.raw.size() - 1;
   while (begin > 0 && rank.raw[begin - 1].step < rank.raw[begin].step) --begin;
   track.begin = begin;
@@ -58,22 +60,24 @@ void StepJoiner::find_begin(Track& track, const RankHistory& rank) const {
 
 void StepJoiner::find_offsets() {
   const auto has_syncs = [](const Track& track) {
-    return track.any() && std::any_of(track.raw->begin() + static_cast<std::ptrdiff_t>(track.begin),
-                                      track.raw->end(),
-                                      [](const StepSample& s) { return !s.syncs.empty(); });
+    return track.any() &&
+           std::any_of(track.raw->begin() + static_cast<std::ptrdiff_t>(track.begin),
+                       track.raw->end(), [](const StepSample& s) { return !s.syncs.empty(); });
   };
   const auto reference = std::find_if(tracks_.begin(), tracks_.end(), has_syncs);
   if (reference == tracks_.end()) return;
   std::map<std::pair<uint64_t, uint32_t>, int64_t> steps;
   const auto& raw = *reference->raw;
-  const size_t oldest = std::max(reference->begin, raw.size() - std::min(raw.size(), kLookForShared));
+  const size_t oldest =
+      std::max(reference->begin, raw.size() - std::min(raw.size(), kLookForShared));
   for (size_t i = oldest; i < raw.size(); ++i)
     for (const SyncPoint& sync : raw[i].syncs)
       if (sync.group != 0) steps.emplace(std::pair(sync.group, sync.index), raw[i].step);
   for (Track& track : tracks_) {
     if (!track.any() || &track == &*reference) continue;
     const auto& own = *track.raw;
-    const size_t from = std::max(track.begin, own.size() - std::min(own.size(), 2 * kLookForShared));
+    const size_t from =
+        std::max(track.begin, own.size() - std::min(own.size(), 2 * kLookForShared));
     bool found = false;
     for (size_t i = own.size(); i-- > from && !found;)
       for (const SyncPoint& sync : own[i].syncs) {
@@ -122,10 +126,10 @@ void StepJoiner::gather(size_t position, const StepSample& sample) {
     track.previous_known = false;
   size_t hint = 0;
   for (const SyncPoint& sync : sample.syncs) {
-    const double work =
-        track.carried_work + static_cast<double>(std::max<int64_t>(0, sync.ready_ns - track.previous_leave_ns));
-    const double span =
-        track.carried_span + static_cast<double>(std::max<int64_t>(0, sync.leave_ns - track.previous_leave_ns));
+    const double work = track.carried_work + static_cast<double>(std::max<int64_t>(
+                                                 0, sync.ready_ns - track.previous_leave_ns));
+    const double span = track.carried_span + static_cast<double>(std::max<int64_t>(
+                                                 0, sync.leave_ns - track.previous_leave_ns));
     const bool counts = sync.together && sync.group != 0 && sync.members > 1;
     if (!counts) {
       track.carried_work = track.previous_known ? work : 0;
@@ -150,7 +154,8 @@ bool StepJoiner::next(JoinedStep& out) {
   if (newest_ < next_) return false;
   if (run_.live)
     for (const Track& track : tracks_)
-      if (track.any() && track.last() < next_ && track.last() >= newest_ - kMostBehind) return false;
+      if (track.any() && track.last() < next_ && track.last() >= newest_ - kMostBehind)
+        return false;
   used_ = 0;
   unsteady_ = false;
   for (size_t i = 0; i < tracks_.size(); ++i) {

@@ -21,18 +21,18 @@ namespace stepscope::engine {
 inline constexpr float kAbsent = -1;  // work of a rank that did not take part
 
 struct JoinedSync {
-  double time_ns = 0;      // from the members' sync point before to this one, median
-  double transfer_ns = 0;  // least wait of a member
-  double cost_ns = 0;      // waiting for the last one: median of the others
-  double wait_ns = 0;      // mean over the members
-  double weight = 1;       // members / ranks of the step
+  double time_ns = 0;       // from the members' sync point before to this one, median
+  double transfer_ns = 0;   // least wait of a member
+  double cost_ns = 0;       // waiting for the last one: median of the others
+  double wait_ns = 0;       // mean over the members
+  double weight = 1;        // members / ranks of the step
   std::vector<float> work;  // by position in RunHistory::ranks
 };
 
 struct JoinedStep {
   int64_t step = 0;
-  int32_t ranks = 0;         // that took part
-  std::vector<float> work;   // W(r,s): sum over its syncs
+  int32_t ranks = 0;              // that took part
+  std::vector<float> work;        // W(r,s): sum over its syncs
   std::vector<JoinedSync> syncs;  // that count; none: the step is not judged
   double time_ns = 0, transfer_ns = 0, cost_ns = 0, wait_ns = 0;  // weighted sums
 };

@@ -10,7 +10,7 @@
 namespace stepscope::engine {
 namespace {
 
-constexpr double kLeastFitSteps = 30;   // a slope of fewer fits anything
+constexpr double kLeastFitSteps = 30;      // a slope of fewer fits anything
 constexpr double kWorthExplaining = 0.02;  // of the step
 constexpr double kLeastBin_ns = 1000;
 
@@ -24,7 +24,8 @@ size_t bin_of(double ns) {
 
 double bin_begin(size_t bin) {
   if (bin == 0) return 0;
-  const auto octave = static_cast<double>((bin - 1) / 4), quarter = static_cast<double>((bin - 1) % 4);
+  const auto octave = static_cast<double>((bin - 1) / 4),
+             quarter = static_cast<double>((bin - 1) % 4);
   return kLeastBin_ns * std::exp2(octave) * (1 + quarter / 4);
 }
 
@@ -45,9 +46,8 @@ void add_late(std::vector<std::pair<int32_t, double>>& late, int32_t rank, doubl
     late.emplace_back(rank, cost);
     return;
   }
-  const auto least = std::min_element(late.begin(), late.end(), [](const auto& a, const auto& b) {
-    return a.second < b.second;
-  });
+  const auto least = std::min_element(
+      late.begin(), late.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const double taken = std::min(least->second, cost);
   for (auto& entry : late) entry.second -= taken;
   if (cost > taken) *least = {rank, cost - taken};

@@ -46,8 +46,8 @@ bool slow_in_every_phase(const RunHistory& run, const Episode& episode) {
   }
   if (sum <= 0 || excess < kAlone * total(episode.phases)) return false;
   for (size_t p = 0; p < kComputing.size(); ++p)
-    if (time[p] <= 0 || excess_in(episode.phases, kComputing[p]) <
-                            kEveryPhase * excess / sum * time[p] / steps)
+    if (time[p] <= 0 ||
+        excess_in(episode.phases, kComputing[p]) < kEveryPhase * excess / sum * time[p] / steps)
       return false;
   return true;
 }
@@ -102,39 +102,49 @@ std::vector<Advice> rank_advice(const RankCause& cause, const std::string& who, 
                                 double gain) {
   const std::string check = "The finding closes, and the others' sync falls by as much.";
   if (cause.cause == kContention)
-    return {{"Take off the cores of " + who + " whatever else runs there, or pin its ranks apart.", gain,
-             "The rank's waiting for a core falls to that of the others.",
+    return {{"Take off the cores of " + who + " whatever else runs there, or pin its ranks apart.",
+             gain, "The rank's waiting for a core falls to that of the others.",
              "The other process is this rank's own loader: give it a core of its own."}};
   if (cause.cause == kMoreSamples)
-    return {{"Even out the input with a sampler: group by length, and deal out samples (tokens) so that every rank "
+    return {{"Even out the input with a sampler: group by length, and deal out samples (tokens) so "
+             "that every rank "
              "has as many a step.",
              gain, "Samples a step are within 5 % of each other on all ranks.",
              "The model needs this rank to see more."},
             {"Give " + who + " a smaller batch until the sampler is even.", gain, check,
              "Its gradients would then count for too little."}};
   if (cause.cause == kDeviceOrHost || (scope == Scope::kNode && cause.phase != "input"))
-    return {{"Replace or exclude the host of " + who + ", after a look at heat, power limit and cabling.", gain,
-             check, "The same rank number is slow on another host too: then it is its work."},
+    return {{"Replace or exclude the host of " + who +
+                 ", after a look at heat, power limit and cabling.",
+             gain, check, "The same rank number is slow on another host too: then it is its work."},
             {"Give " + who + " a smaller batch where no other host is at hand.", gain, check,
              "All ranks must see equally many samples."}};
   if (cause.phase == "input")
-    return {{"Make input as quick on " + who +
-                 " as elsewhere: compare its workers, its files and its storage with another rank's.",
-             gain, check, "Its part of the data is larger by nature: even it out with a sampler."}};
+    return {
+        {"Make input as quick on " + who +
+             " as elsewhere: compare its workers, its files and its storage with another rank's.",
+         gain, check, "Its part of the data is larger by nature: even it out with a sampler."}};
   if (cause.phase == "gc")
-    return {{"After the first steps call gc.collect() and gc.freeze(), and collect on all ranks in the same step.",
-             gain, "gc falls; memory stays level.", "The loop makes reference cycles that hold tensors."}};
+    return {
+        {"After the first steps call gc.collect() and gc.freeze(), and collect on all ranks in the "
+         "same step.",
+         gain, "gc falls; memory stays level.",
+         "The loop makes reference cycles that hold tensors."}};
   if (cause.phase == "checkpoint")
-    return {{"Save in the background (torch.distributed.checkpoint.async_save), or let every rank save its part.",
-             gain, "checkpoint on " + who + " falls to the copy into memory.",
-             "Host memory has no room for a second copy of the state."}};
+    return {
+        {"Save in the background (torch.distributed.checkpoint.async_save), or let every rank save "
+         "its part.",
+         gain, "checkpoint on " + who + " falls to the copy into memory.",
+         "Host memory has no room for a second copy of the state."}};
   if (cause.phase == "validation")
     return {{"Validate on all ranks, each on its part of the data, or less often.", gain, check,
              "The metric needs all the data in one process."}};
   if (cause.phase == "forward" || cause.phase == "backward")
-    return {{"Compare what " + who + " computes there with another rank: shapes, samples a step, code run on it alone.",
+    return {{"Compare what " + who +
+                 " computes there with another rank: shapes, samples a step, code run on it alone.",
              gain, check, "Other phases are as slow there: then it is the device or the host."}};
-  return {{"Look at what " + who + " does there alone: logging, metrics, saving. Do it less often or in a thread.",
+  return {{"Look at what " + who +
+               " does there alone: logging, metrics, saving. Do it less often or in a thread.",
            gain, check, "The others wait for its result."}};
 }
 

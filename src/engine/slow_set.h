@@ -18,8 +18,9 @@ namespace stepscope::engine {
 
 struct SlowSet {
   WindowMedians shortest;
-  std::vector<int32_t> firm;    // positions: slow now
-  std::vector<int32_t> likely;  // positions: so where another is firm (a node, a group begins together)
+  std::vector<int32_t> firm;  // positions: slow now
+  std::vector<int32_t>
+      likely;  // positions: so where another is firm (a node, a group begins together)
 };
 
 size_t shortest_window(const Settings& settings, int32_t ranks);

@@ -127,11 +127,14 @@ Advice advice_for(const Grown& grown) {
     return {"Look at what else began to use the network at that step.", std::nullopt,
             "The transfer is back at its earlier time.", "The job itself began to send more."};
   if (grown.phase == "input")
-    return {"Look at the storage and at the data from that step on: larger samples, a full cache.", std::nullopt,
-            "Input is back at its earlier time.", "The schedule of the data is meant to change there."};
-  return {"Compare what the step does before and after that step: batch, sequence length, schedules, clocks of the "
-          "machine.",
-          std::nullopt, "The step is back at its earlier time.", "The change was meant."};
+    return {"Look at the storage and at the data from that step on: larger samples, a full cache.",
+            std::nullopt, "Input is back at its earlier time.",
+            "The schedule of the data is meant to change there."};
+  return {
+      "Compare what the step does before and after that step: batch, sequence length, schedules, "
+      "clocks of the "
+      "machine.",
+      std::nullopt, "The step is back at its earlier time.", "The change was meant."};
 }
 
 struct Slower {
@@ -161,7 +164,8 @@ Finding finding_of(const Context& context, const RankHistory& rank, const Slower
   const std::string events = is_ramp ? "" : events_near(rank, *finding.first_step);
   finding.title = (context.run.ranks.size() > 1 ? "all ranks are " : "each step is ") +
                   percent(rise / slower.before_ns) + " slower " +
-                  (is_ramp ? "than at the start, little by little" : "from step " + std::to_string(*finding.first_step) + " on");
+                  (is_ramp ? "than at the start, little by little"
+                           : "from step " + std::to_string(*finding.first_step) + " on");
   if (slower.ended) finding.title += ", until step " + std::to_string(*finding.last_step);
   if (finding.phase) finding.title += ": " + *finding.phase;
   if (!events.empty()) finding.title += " (next to: " + events + ")";
@@ -170,8 +174,8 @@ Finding finding_of(const Context& context, const RankHistory& rank, const Slower
   if (grown.ns > 0) add_evidence(finding, "phase_excess_ms", grown.ns / 1e6, "ms");
   for (const StepSample& s : rank.raw)
     if (s.step == *finding.first_step)
-      add_evidence(finding, "after_s",
-                   static_cast<double>(s.begin_ns - rank.first_begin_ns) / 1e9, "s");
+      add_evidence(finding, "after_s", static_cast<double>(s.begin_ns - rank.first_begin_ns) / 1e9,
+                   "s");
   finding.not_measured.push_back("clocks and throttling of the machine at that step");
   finding.advice = {advice_for(grown)};
   return finding;
@@ -181,13 +185,14 @@ double end_of(const Series& series, size_t end) {
   return end < series.size() ? series[end].x : series.back().x + series.back().weight;
 }
 
-void judge(const Context& context, const RankHistory& rank, const Series& series, Findings& findings) {
+void judge(const Context& context, const RankHistory& rank, const Series& series,
+           Findings& findings) {
   if (series.size() < 2) return;
   const Settings& settings = context.settings;
-  const auto levels = level_changes(series, settings.slowdown,
-                                    static_cast<double>(settings.slowdown_steps));
-  if (const auto line = ramp(series, levels, settings.slowdown,
-                             static_cast<double>(settings.ramp_steps))) {
+  const auto levels =
+      level_changes(series, settings.slowdown, static_cast<double>(settings.slowdown_steps));
+  if (const auto line =
+          ramp(series, levels, settings.slowdown, static_cast<double>(settings.ramp_steps))) {
     findings.push_back(finding_of(context, rank,
                                   {"ramp", series.front().x, series.front().x,
                                    end_of(series, series.size()), line->start, line->end}));

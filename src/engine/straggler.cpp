@@ -48,7 +48,8 @@ std::string title(const Episode& episode, const RankCause& cause, double cost_ms
   text += many ? ": " : " by ";
   text += milliseconds(cost_ms) + " a step";
   if (episode.ended)
-    text += ", steps " + std::to_string(episode.first_step) + "-" + std::to_string(episode.last_step);
+    text +=
+        ", steps " + std::to_string(episode.first_step) + "-" + std::to_string(episode.last_step);
   else
     text += " since step " + std::to_string(episode.first_step);
   if (!cause.words.empty()) text += ": " + cause.words;

@@ -73,8 +73,10 @@ std::vector<int32_t> late_ranks(const std::vector<Still>& still) {
   std::vector<int32_t> dead, busy, behind;
   int64_t least = INT64_MAX, most = 0;
   for (const Still& one : still) {
-    if (!one.rank->doing->alive) dead.push_back(one.rank->rank);
-    else if (!one.waits()) busy.push_back(one.rank->rank);
+    if (!one.rank->doing->alive)
+      dead.push_back(one.rank->rank);
+    else if (!one.waits())
+      busy.push_back(one.rank->rank);
     least = std::min(least, one.rank->doing->step);
     most = std::max(most, one.rank->doing->step);
   }
@@ -92,18 +94,18 @@ std::string where(const RankHistory& rank) {
          milliseconds(static_cast<double>(doing.for_ns) / 1e6);
 }
 
-std::string title(const std::vector<Still>& still, const std::vector<int32_t>& late, double for_ms) {
+std::string title(const std::vector<Still>& still, const std::vector<int32_t>& late,
+                  double for_ms) {
   std::string text = "no rank has moved for " + milliseconds(for_ms);
   if (still.size() == 1) return text + ": " + where(*still.front().rank);
   if (late.empty()) return text + ": all wait for each other at the same step";
-  const auto first = std::find_if(still.begin(), still.end(), [&](const Still& one) {
-    return one.rank->rank == late.front();
-  });
+  const auto first = std::find_if(still.begin(), still.end(),
+                                  [&](const Still& one) { return one.rank->rank == late.front(); });
   text += (late.size() == 1 ? ": rank " : ": ranks ") + ranges(late) + " " +
           (late.size() == 1 ? "is " : "are ") + where(*first->rank);
   if (!first->rank->doing->alive)
-    text = "no rank has moved for " + milliseconds(for_ms) + ": the process of rank " + ranges(late) +
-           " has ended";
+    text = "no rank has moved for " + milliseconds(for_ms) + ": the process of rank " +
+           ranges(late) + " has ended";
   std::vector<int32_t> waiting;
   for (const Still& one : still)
     if (one.waits() && one.rank->doing->alive) waiting.push_back(one.rank->rank);
@@ -152,8 +154,8 @@ void stuck(const Context& context, Findings& findings) {
     add_evidence(finding, rank + "_step", static_cast<double>(one.rank->doing->step), "");
   }
   const std::string who = late.empty() ? "each rank" : "rank " + std::to_string(named);
-  finding.advice = {{"See where " + who + " stands: py-spy dump --pid of its process.", std::nullopt,
-                     "The stack names the call that does not return.",
+  finding.advice = {{"See where " + who + " stands: py-spy dump --pid of its process.",
+                     std::nullopt, "The stack names the call that does not return.",
                      "The phase is known to last that long: then raise it, --set stuck_s=300."}};
   findings.push_back(std::move(finding));
 }

@@ -40,8 +40,8 @@ double saving(const Finding& finding) {
 
 // Smaller is earlier. Equal savings: the worse first, then what is certain.
 auto place(const Finding& finding) {
-  return std::tuple(tier(finding), -saving(finding),
-                    -static_cast<int>(finding.severity), finding.confidence != "certain");
+  return std::tuple(tier(finding), -saving(finding), -static_cast<int>(finding.severity),
+                    finding.confidence != "certain");
 }
 
 }  // namespace

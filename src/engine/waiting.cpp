@@ -76,15 +76,16 @@ std::string of_rank(const Finding& finding, const std::string& otherwise) {
 }
 
 Advice less_waiting(double gain) {
-  return {"Wait less often: accumulate the gradients of several batches under model.no_sync().", gain,
-          "sync falls with the number of waits; the loss curve must not change.",
+  return {"Wait less often: accumulate the gradients of several batches under model.no_sync().",
+          gain, "sync falls with the number of waits; the loss curve must not change.",
           "The batch cannot grow, or the ranks already wait once in many batches."};
 }
 
 void advise_phase(Finding& finding, double gain) {
   RankCause cause;
   cause.phase = finding.phase.value_or("");
-  if (finding.rank || cause.phase == "gc" || cause.phase == "checkpoint" || cause.phase == "validation")
+  if (finding.rank || cause.phase == "gc" || cause.phase == "checkpoint" ||
+      cause.phase == "validation")
     finding.advice =
         rank_advice(cause, of_rank(finding, "the rank that is late"), Scope::kRank, gain);
 }
@@ -106,7 +107,8 @@ Finding spikes(const Context& context) {
     ranks.insert(spike.rank);
     if (i < 5)
       list += (list.empty() ? "" : "; ") + ("step " + std::to_string(spike.step)) + " rank " +
-              std::to_string(spike.rank) + " " + spike.phase + " " + milliseconds(spike.cost_ns / 1e6);
+              std::to_string(spike.rank) + " " + spike.phase + " " +
+              milliseconds(spike.cost_ns / 1e6);
     add_evidence(finding, "spike_at_step_" + std::to_string(spike.step), spike.cost_ns / 1e6, "ms");
     add_evidence(finding, "spike_rank_at_step_" + std::to_string(spike.step), spike.rank, "");
   }
@@ -123,8 +125,10 @@ Finding spikes(const Context& context) {
   advise_phase(finding, saving);
   if (finding.advice.empty())
     finding.advice.push_back(
-        {"Look at what happened in these steps on these ranks: storage, other jobs, saving, recompiles.", saving,
-         "No stall of that length comes again.", "They belong to the job's start or its epochs."});
+        {"Look at what happened in these steps on these ranks: storage, other jobs, saving, "
+         "recompiles.",
+         saving, "No stall of that length comes again.",
+         "They belong to the job's start or its epochs."});
   return finding;
 }
 
@@ -140,9 +144,11 @@ Finding rotating(const Context& context) {
   add_evidence(finding, "fit_takes", fit_takes(l), "share");
   add_evidence(finding, "work_per_sample_us", l.samples_work / l.samples_square / 1e3, "us");
   finding.title = percent(share_of(l)) +
-                  " of the time ranks wait for whichever got the largest batch: work follows samples, not hardware";
+                  " of the time ranks wait for whichever got the largest batch: work follows "
+                  "samples, not hardware";
   finding.advice = {
-      {"Even out the input with a sampler: group by length, and deal out samples (tokens) so that every rank has as "
+      {"Even out the input with a sampler: group by length, and deal out samples (tokens) so that "
+       "every rank has as "
        "many a step.",
        saving, "Samples a step are alike on all ranks, and the waiting falls.",
        "The order of the data must stay as it is."},
@@ -156,18 +162,21 @@ Finding jitter(const Context& context) {
   const Leftover& l = context.run.comparison.leftover;
   const double share = share_of(l);
   Finding finding = begin(context, "JITTER", "jitter", share);
-  finding.severity = share >= context.settings.jitter_warning ? Severity::kWarning : Severity::kInfo;
+  finding.severity =
+      share >= context.settings.jitter_warning ? Severity::kWarning : Severity::kInfo;
   const double spread = work_spread_ns(l), step_ns = l.time_ns / std::max(1.0, l.steps);
   const double normal = spread * expected_maximum(l.most_ranks);
   const bool heavy = l.syncs > 0 && normal > 0 && l.cost_ns / l.syncs > kHeavyTail * normal;
   add_evidence(finding, "work_spread", spread / step_ns, "share");
   add_evidence(finding, "normal_cost_share", normal * l.syncs / std::max(1.0, l.time_ns), "share");
-  const std::string rank = finding.rank ? ", nearly always for rank " + std::to_string(*finding.rank) : "";
+  const std::string rank =
+      finding.rank ? ", nearly always for rank " + std::to_string(*finding.rank) : "";
   if (finding.rank || heavy)
     finding.title = percent(share) + " of the time ranks wait for each other" + rank;
   else
     finding.title = percent(share) + " of the time ranks wait for each other: that many ranks (" +
-                    number(l.most_ranks) + ") with this much noise (" + percent(spread / step_ns) + ") cost that";
+                    number(l.most_ranks) + ") with this much noise (" + percent(spread / step_ns) +
+                    ") cost that";
   if (heavy) {
     add_evidence(finding, "syncs_with_half_of_cost", syncs_holding(l, kMostOfIt), "share");
     finding.title += "; heavy-tailed: " + percent(kMostOfIt) + " of the cost in " +

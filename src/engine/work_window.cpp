@@ -65,7 +65,8 @@ double median_work(const std::vector<float>& work, std::span<const int32_t> rank
   std::vector<float> values;
   values.reserve(ranks.size() / stride + 1);
   for (size_t i = 0; i < ranks.size(); i += stride)
-    if (const float one = work[static_cast<size_t>(ranks[i])]; one != kAbsent) values.push_back(one);
+    if (const float one = work[static_cast<size_t>(ranks[i])]; one != kAbsent)
+      values.push_back(one);
   return values.empty() ? kAbsent : median_of(values);
 }
 
@@ -94,8 +95,7 @@ bool is_above(const WorkWindow& window, size_t rank, std::span<const double> ref
 size_t change_up(std::span<const double> values, double height) {
   const size_t n = values.size();
   std::vector<double> sum(n + 1);
-  for (size_t i = 0; i < n; ++i)
-    sum[i + 1] = sum[i] + std::clamp(values[i], -height, 2 * height);
+  for (size_t i = 0; i < n; ++i) sum[i + 1] = sum[i] + std::clamp(values[i], -height, 2 * height);
   size_t best = 0;
   double most = 0;
   for (size_t k = 1; k + kLeastAfterChange <= n; ++k) {

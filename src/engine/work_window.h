@@ -21,7 +21,9 @@ class WorkWindow {
   bool full() const { return size_ == kHorizon; }
   size_t ranks() const { return ranks_; }
   const JoinedStep& step(size_t i) const { return steps_[(first_ + i) % kHorizon]; }  // 0: oldest
-  float work(size_t rank, size_t i) const { return work_[rank * kHorizon + (first_ + i) % kHorizon]; }
+  float work(size_t rank, size_t i) const {
+    return work_[rank * kHorizon + (first_ + i) % kHorizon];
+  }
   void pop();                   // the oldest
   void push(JoinedStep& step);  // not full; step gets an old one's memory
 
@@ -34,11 +36,11 @@ class WorkWindow {
 // The medians of one window.
 struct WindowMedians {
   size_t steps = 0;
-  double time_ns = 0;             // of a step
-  double fastest_ns = 0;          // median over the fastest
-  int32_t ranks = 0;              // that took part
-  std::vector<float> work;        // by position; kAbsent: in too few steps
-  std::vector<int32_t> fastest;   // F: the quarter of the ranks with least work, positions
+  double time_ns = 0;            // of a step
+  double fastest_ns = 0;         // median over the fastest
+  int32_t ranks = 0;             // that took part
+  std::vector<float> work;       // by position; kAbsent: in too few steps
+  std::vector<int32_t> fastest;  // F: the quarter of the ranks with least work, positions
 
   double delta(size_t rank) const {  // 0 for an absent one
     return work[rank] == kAbsent || time_ns <= 0 ? 0 : (work[rank] - fastest_ns) / time_ns;

@@ -80,7 +80,8 @@ struct Leftover {
   SizeHistogram deviation;  // of a rank's work from its sync's median
   // Work against the batch's samples, both less their step's mean over the ranks.
   double samples_square = 0, samples_work = 0;
-  double fitted_cost_ns = 0, unexplained_cost_ns = 0;  // with the fit known: the cost, and the cost less the fit
+  double fitted_cost_ns = 0,
+         unexplained_cost_ns = 0;  // with the fit known: the cost, and the cost less the fit
   std::vector<std::pair<int32_t, double>> late;  // rank, cost where it was last: the largest
   std::map<std::string, double> phases;          // of the late ranks, more than the others
   std::vector<Spike> spikes;                     // costliest first
@@ -89,11 +90,11 @@ struct Leftover {
 
 struct Comparison {
   static constexpr size_t kMaxEpisodes = 256, kMaxSyncBlocks = 512;
-  int32_t attempt = 0;     // of the job; a restart begins a new numbering
+  int32_t attempt = 0;        // of the job; a restart begins a new numbering
   int64_t last_step = -1;     // newest step looked at
   int64_t settled_step = -1;  // newest one that no episode can change any more
-  int64_t steps = 0;       // judged: all members of their sync points seen, none of them unsteady
-  int32_t ranks = 0;       // in the newest judged step
+  int64_t steps = 0;  // judged: all members of their sync points seen, none of them unsteady
+  int32_t ranks = 0;  // in the newest judged step
   int64_t first_judged_step = -1, last_judged_step = -1;
   double time_ns = 0, cost_ns = 0;
   std::vector<SyncBlock> blocks;

@@ -51,7 +51,7 @@ struct MemorySample {  // taken once a second by the agent
 
 // What a rank's process does at this moment.
 struct Doing {
-  std::string phase;   // a phase's name or the user's
+  std::string phase;  // a phase's name or the user's
   int64_t step = 0;
   int64_t for_ns = 0;  // how long already
   bool alive = false;  // its process
@@ -139,7 +139,7 @@ struct RunHistory {
   Settings settings;
   std::vector<RankHistory> ranks;  // by rank
   std::vector<NodeHistory> nodes;
-  Comparison comparison;  // of the ranks, up to the newest step that was judged
+  Comparison comparison;                // of the ranks, up to the newest step that was judged
   std::vector<std::string> unobserved;  // sentences: which interpreter was not observed, and why
   std::vector<std::string>
       notices;  // what else the card must say (drops, no room, restarted agent, ...)

@@ -74,13 +74,16 @@ Status read_flag(std::string_view text, std::string_view word, Fault& fault) {
   }
   const bool stuck = word == "stuck", leave = word == "leave";
   if (!stuck && !leave && word != "join")
-    return bad(text, quoted(word) + " is none of rank=, node=, all, rotating, spike, phase=, add=, every=, from=, "
-                                    "to=, tokens=yes, ramp, stuck, leave, join");
+    return bad(text,
+               quoted(word) +
+                   " is none of rank=, node=, all, rotating, spike, phase=, add=, every=, from=, "
+                   "to=, tokens=yes, ramp, stuck, leave, join");
   fault.what = stuck ? What::kStuck : leave ? What::kLeave : What::kJoin;
   return ok();
 }
 
-Status read_value(std::string_view text, std::string_view key, std::string_view value, Fault& fault) {
+Status read_value(std::string_view text, std::string_view key, std::string_view value,
+                  Fault& fault) {
   const auto unreadable = [&](const char* what) -> Status {
     return bad(text, std::string(key) + "=" + printable(value, 80) + " is not " + what);
   };
@@ -98,13 +101,15 @@ Status read_value(std::string_view text, std::string_view key, std::string_view 
   if (key == "phase") {
     const auto phase = phase_from_name(value);
     if (!phase || *phase == Phase::kSync)
-      return unreadable("a phase of one's own work: input, h2d, forward, backward, optimizer, checkpoint, "
-                        "validation, compile, gc, profiler, other");
+      return unreadable(
+          "a phase of one's own work: input, h2d, forward, backward, optimizer, checkpoint, "
+          "validation, compile, gc, profiler, other");
     fault.phase = *phase;
     return ok();
   }
   if (key == "add") {
-    if (!read_add(value, fault)) return unreadable("a time such as 40ms or 2s, or a share of the step such as 15%");
+    if (!read_add(value, fault))
+      return unreadable("a time such as 40ms or 2s, or a share of the step such as 15%");
     return ok();
   }
   if (key == "tokens") {
@@ -113,7 +118,8 @@ Status read_value(std::string_view text, std::string_view key, std::string_view 
     return ok();
   }
   if (key == "every" || key == "from" || key == "to") {
-    if (!read_count<int64_t>(value, key == "every" ? 1 : 0, steps)) return unreadable("a number of steps");
+    if (!read_count<int64_t>(value, key == "every" ? 1 : 0, steps))
+      return unreadable("a number of steps");
     if (key == "every") fault.every = *steps;
     if (key == "from") fault.from = *steps;
     if (key == "to") fault.to = *steps;
@@ -129,12 +135,14 @@ Result<Fault> parse_fault(std::string_view text) {
   for (const std::string_view word : split(text, ' ')) {
     if (trim(word).empty()) continue;
     const size_t equals = word.find('=');
-    const Status read = equals == std::string_view::npos
-                            ? read_flag(text, word, fault)
-                            : read_value(text, word.substr(0, equals), word.substr(equals + 1), fault);
+    const Status read =
+        equals == std::string_view::npos
+            ? read_flag(text, word, fault)
+            : read_value(text, word.substr(0, equals), word.substr(equals + 1), fault);
     if (!read) return read.error();
   }
-  if (!fault.who) return bad(text, "it says nowhere: one of rank=, node=, all, rotating, spike is needed");
+  if (!fault.who)
+    return bad(text, "it says nowhere: one of rank=, node=, all, rotating, spike is needed");
   if (fault.what != What::kAdd && *fault.who != Who::kRank)
     return bad(text, "stuck, leave and join need rank=");
   if (fault.what == What::kAdd && fault.add_ms <= 0 && fault.add_share <= 0)

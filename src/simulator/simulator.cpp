@@ -22,19 +22,23 @@ int32_t nodes_of(const Options& options) {
 }
 
 bool is_after_sync(Phase phase) {
-  return phase == Phase::kOptimizer || phase == Phase::kCheckpoint ||
-         phase == Phase::kValidation || phase == Phase::kOther || phase == Phase::kProfiler;
+  return phase == Phase::kOptimizer || phase == Phase::kCheckpoint || phase == Phase::kValidation ||
+         phase == Phase::kOther || phase == Phase::kProfiler;
 }
 
 }  // namespace
 
 Status Options::check() const {
-  const auto error = [](const std::string& what, const std::string& hint) { return Error{what, hint}; };
+  const auto error = [](const std::string& what, const std::string& hint) {
+    return Error{what, hint};
+  };
   if (ranks < 1 || ranks > 1'000'000)
     return error(std::to_string(ranks) + " ranks", "use 1 to 1000000");
-  if (steps < 1 || steps > 10'000'000) return error(std::to_string(steps) + " steps", "use 1 to 10000000");
+  if (steps < 1 || steps > 10'000'000)
+    return error(std::to_string(steps) + " steps", "use 1 to 10000000");
   if (nodes < 0 || nodes > ranks)
-    return error(std::to_string(nodes) + " nodes of " + std::to_string(ranks) + " ranks", "use at most one a rank");
+    return error(std::to_string(nodes) + " nodes of " + std::to_string(ranks) + " ranks",
+                 "use at most one a rank");
   for (const Fault& fault : faults) {
     const int32_t most = fault.who == Who::kNode ? nodes_of(*this) : ranks;
     const bool named = fault.who == Who::kRank || fault.who == Who::kNode;
@@ -138,7 +142,8 @@ std::vector<Simulator::Extra> Simulator::extras(int64_t step) {
     if (fault.who == Who::kRotating || fault.who == Who::kSpike) {
       const auto drawn = static_cast<size_t>(random_() % ranks_.size());
       const size_t rank = fault.rank ? static_cast<size_t>(*fault.rank) : drawn;
-      const bool now = fault.who == Who::kRotating || (step - fault.from) % fault.every == fault.every / 2;
+      const bool now =
+          fault.who == Who::kRotating || (step - fault.from) % fault.every == fault.every / 2;
       if (now) out[rank].ms[phase] += ms;
       continue;
     }
@@ -172,13 +177,14 @@ void Simulator::elect(int64_t step) {
 }
 
 bool Simulator::stick(RunHistory& run, int64_t step) {
-  const auto stuck = std::find_if(options_.faults.begin(), options_.faults.end(), [&](const Fault& f) {
-    return f.what == What::kStuck && step >= f.from;
-  });
+  const auto stuck =
+      std::find_if(options_.faults.begin(), options_.faults.end(),
+                   [&](const Fault& f) { return f.what == What::kStuck && step >= f.from; });
   if (stuck == options_.faults.end()) return false;
   for (RankHistory& rank : run.ranks) {
     const bool is_it = rank.rank == stuck->number;
-    rank.doing = Doing{is_it ? std::string(phase_name(stuck->phase)) : "sync", step, kStuckForNs, true};
+    rank.doing =
+        Doing{is_it ? std::string(phase_name(stuck->phase)) : "sync", step, kStuckForNs, true};
   }
   run.live = true;
   return true;
@@ -194,7 +200,8 @@ double Simulator::before_ready(const Rank& rank, const Extra& extra, int32_t syn
       ms += extra.ms[static_cast<size_t>(phase)];
   }
   if (sync == options_.syncs / 2)
-    for (const Phase phase : {Phase::kBackward, Phase::kGc}) ms += extra.ms[static_cast<size_t>(phase)];
+    for (const Phase phase : {Phase::kBackward, Phase::kGc})
+      ms += extra.ms[static_cast<size_t>(phase)];
   return ms;
 }
 

@@ -27,8 +27,8 @@ struct Options {
   double transfer_ms = 5;
   int32_t syncs = 1;  // a step, spread over forward and backward
   double noise = 0.05;
-  bool heavy = false;       // Student's t of 3 degrees, of the same deviation
-  double spread = 0;        // ranks differ by this for good, standard deviation
+  bool heavy = false;         // Student's t of 3 degrees, of the same deviation
+  double spread = 0;          // ranks differ by this for good, standard deviation
   bool skewed_clocks = true;  // offsets of hours, drifts up to 200 ppm
   bool tokens = false;
   std::vector<Fault> faults;
