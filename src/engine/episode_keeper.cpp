@@ -150,7 +150,13 @@ void EpisodeKeeper::follow(const WindowMedians& medians) {
     end(episode, window_.step(last).step);
     any_ended = true;
   }
-  if (any_ended) own_again();
+  if (!any_ended) return;
+  // No median of the shortest window is moved by fewer steps than half of it: that was noise.
+  const auto least = static_cast<int64_t>(medians.steps / 2);
+  std::erase_if(comparison_.episodes, [&](const Episode& e) {
+    return e.ended && e.last_step - e.first_step + 1 < least && e.last_step >= window_.step(0).step;
+  });
+  own_again();
 }
 
 // What was counted after last_step is taken back.
