@@ -135,8 +135,6 @@ void EpisodeKeeper::follow(const WindowMedians& medians) {
     if (episode.ended) continue;
     const double delta = delta_of(episode, medians);
     if (delta >= episode.opening_delta / 2) {
-      episode.delta = delta;
-      episode.excess_ns = delta * medians.time_ns;
       episode.below_for = 0;
       continue;
     }
@@ -204,9 +202,22 @@ void EpisodeKeeper::account() {
   }
 }
 
+// How much longer, over the episode's own steps: the windows also hold steps before it and after.
+void EpisodeKeeper::measure(Episode& episode, const std::vector<int32_t>& slow, int64_t from) {
+  const size_t first = index_from(from), end = index_from(episode.last_step + 1);
+  std::vector<double> above = above_fastest(slow, first), time;
+  above.resize(end > first ? end - first : 0);
+  for (size_t i = first; i < end; ++i) time.push_back(window_.step(i).time_ns);
+  const double excess = median(std::move(above)), step = median(std::move(time));
+  if (excess <= 0 || step <= 0) return;
+  episode.excess_ns = excess;
+  episode.delta = excess / step;
+}
+
 void EpisodeKeeper::explain(Episode& episode) {
   const std::vector<int32_t> slow = positions_of(run_, episode);
   const int64_t from = std::max(episode.first_step, episode.last_step - kExplainSteps);
+  measure(episode, slow, from);
   SlowCause cause =
       explain_slow(joiner_, slow, fastest_, {from, episode.last_step}, episode.excess_ns);
   episode.phases = std::move(cause.phases);

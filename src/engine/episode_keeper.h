@@ -54,6 +54,7 @@ class EpisodeKeeper {
   void account();
   void count(Episode& episode, size_t index, size_t step, int sign);
   void end(Episode& episode, int64_t last_step);
+  void measure(Episode& episode, const std::vector<int32_t>& slow, int64_t from);
   void explain(Episode& episode);
   void own_again();  // owner_ from the open episodes
   void drop_cheapest();
