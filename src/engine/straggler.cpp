@@ -89,7 +89,7 @@ void add_numbers(Finding& finding, const Context& context, const Episode& episod
   else
     finding.not_measured.push_back("samples a step");
   finding.not_measured.push_back("disk wait, page faults, clocks and throttling of the device");
-  add_waste(finding, c);
+  add_waste(finding, c, context.host_time_only);
 }
 
 Finding finding_of(const Context& context, const Episode& episode) {
