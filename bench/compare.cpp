@@ -80,10 +80,11 @@ int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   const int number = argc > 2 ? std::atoi(argv[2]) : 0;
   if (what == "trials")
-    return trials(faults_to_name(), static_cast<uint64_t>(number > 0 ? number : 1000), argc > 3);
+    return trials(faults_to_name(), static_cast<uint64_t>(number > 0 ? number : 1000), argc > 3) >
+           0;
   if (what == "healthy")
     return trials({{"healthy", [](uint64_t seed) { return healthy(seed); }}},
-                  static_cast<uint64_t>(number > 0 ? number : 1000), argc > 3);
+                  static_cast<uint64_t>(number > 0 ? number : 1000), argc > 3) > 0;
   if (what == "live") {
     live(number > 0 ? number : 50);
     return 0;
