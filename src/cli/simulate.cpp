@@ -54,7 +54,8 @@ Status write(const RunHistory& run, const std::vector<Finding>& findings,
   if (!store) return store.error();
   if (const Status committed = store->commit(run, {}); !committed) return committed;
   if (const Status finished = store->finish(run, findings); !finished) return finished;
-  const Status json = write_file(run.folder + "/summary.json", report::to_json(summary) + "\n", 0644, true);
+  const Status json =
+      write_file(run.folder + "/summary.json", report::to_json(summary) + "\n", 0644, true);
   if (!json) return json;
   const report::CardStyle plain{.colour = false, .unicode = true, .width = 80};
   return write_file(run.folder + "/summary.txt", report::card(summary, plain), 0644, true);
@@ -105,14 +106,17 @@ void add_simulate(CLI::App& app, Action& action) {
   CLI::App* simulate_app =
       app.add_subcommand("simulate", "Make up a run of many ranks with faults, and judge it");
   simulate_app->footer(
-      "Faults: rank=17 phase=input add=40ms from=200 | node=1 add=15% | all add=10ms ramp to=300 |\n"
+      "Faults: rank=17 phase=input add=40ms from=200 | node=1 add=15% | all add=10ms ramp to=300 "
+      "|\n"
       "rotating add=30ms tokens=yes | spike add=2s every=100 | rank=3 stuck from=100 |\n"
       "rank=3 leave from=100 | rank=3 join from=100");
   simulate_app->add_option("--ranks", options->run.ranks, "Ranks (default: 8)");
   simulate_app->add_option("--nodes", options->run.nodes, "Nodes (default: one for 8 ranks)");
   simulate_app->add_option("--steps", options->run.steps, "Steps (default: 300)");
-  simulate_app->add_option("--seed", options->run.seed, "The same seed gives the same run (default: 0)");
-  simulate_app->add_option("--noise", options->run.noise, "Noise of a rank's work, a share (default: 0.05)")
+  simulate_app->add_option("--seed", options->run.seed,
+                           "The same seed gives the same run (default: 0)");
+  simulate_app
+      ->add_option("--noise", options->run.noise, "Noise of a rank's work, a share (default: 0.05)")
       ->check(CLI::Range(0.0, 1.0));
   simulate_app->add_flag("--heavy", options->run.heavy, "Noise with heavy tails");
   simulate_app->add_option("--syncs", options->run.syncs, "Sync points a step (default: 1)")
@@ -120,13 +124,16 @@ void add_simulate(CLI::App& app, Action& action) {
   simulate_app->add_option("--fault", options->faults, "A fault; may be given several times")
       ->option_text("TEXT")
       ->take_all();
-  simulate_app->add_option("--run-dir", options->run_dir, "Folder for its files")->option_text("DIR");
+  simulate_app->add_option("--run-dir", options->run_dir, "Folder for its files")
+      ->option_text("DIR");
   simulate_app->add_flag("--json", options->json, "Print summary.json");
   simulate_app->add_flag("--quiet", options->quiet, "No card");
   simulate_app->callback([&action, options] {
-    std::vector<std::string> command = {"stepscope", "simulate", "--ranks", std::to_string(options->run.ranks),
-                                        "--steps", std::to_string(options->run.steps)};
-    for (const std::string& fault : options->faults) command.insert(command.end(), {"--fault", fault});
+    std::vector<std::string> command = {"stepscope", "simulate",
+                                        "--ranks",   std::to_string(options->run.ranks),
+                                        "--steps",   std::to_string(options->run.steps)};
+    for (const std::string& fault : options->faults)
+      command.insert(command.end(), {"--fault", fault});
     action = [options, command] { return simulate(*options, command); };
   });
 }

@@ -39,7 +39,22 @@ class Segmentation {
     }
   }
 
+  // Of the mean of many values times their number, for noise whose neighbours are alike (AR(1)): from differences at
+  // lags 1 and 2, which a few changes of the level hardly move.
+  double long_run_variance() const {
+    double one = 0, two = 0;
+    const size_t n = values_.size();
+    if (n < 3) return 0;
+    for (size_t i = 1; i < n; ++i) one += std::pow(values_[i] - values_[i - 1], 2);
+    for (size_t i = 2; i < n; ++i) two += std::pow(values_[i] - values_[i - 2], 2);
+    one /= static_cast<double>(n - 1);
+    two /= static_cast<double>(n - 2);
+    const double alike = one > 0 ? std::clamp(two / one - 1, 0.0, kMostAlike) : 0;
+    return one / 2 / (1 - alike) * (1 + alike) / (1 - alike);
+  }
+
   std::vector<size_t> find() {
+    variance_ = long_run_variance();
     split(0, series_.size(), 0);
     std::sort(cuts_.begin(), cuts_.end());
     while (drop_smallest()) {
@@ -89,20 +104,9 @@ class Segmentation {
 
   bool is_real(size_t from, size_t at, size_t to) const {
     const double before = mean(from, at), after = mean(at, to);
-    if (before <= 0 || std::fabs(after - before) < kPart * least_rise_ * before)
-      return false;
-    double square = 0, product = 0, last = 0;
-    for (size_t i = from; i < to; ++i) {
-      const double residual = values_[i] - (i < at ? before : after);
-      square += residual * residual;
-      if (i > from) product += residual * last;
-      last = residual;
-    }
-    const auto n = static_cast<double>(to - from);
-    const double alike = square > 0 ? std::clamp(product / square, 0.0, kMostAlike) : 0;
-    const double variance = square / std::max(1.0, n - 2) * (1 + alike) / (1 - alike);
+    if (before <= 0 || std::fabs(after - before) < kPart * least_rise_ * before) return false;
     const double error = std::sqrt(
-        variance * (1 / static_cast<double>(at - from) + 1 / static_cast<double>(to - at)));
+        variance_ * (1 / static_cast<double>(at - from) + 1 / static_cast<double>(to - at)));
     return std::fabs(after - before) >= kErrors * error;
   }
 
@@ -111,6 +115,7 @@ class Segmentation {
   std::vector<double> values_;
   Sums sums_;
   std::vector<size_t> cuts_;
+  double variance_ = 0;
 };
 
 }  // namespace

@@ -38,7 +38,8 @@ class Scan {
       if (window_.full()) settle(seen);
       window_.push(step);
       if (seen) {
-        keeper_.replay(++ordinal);
+        // Only the last look before counts.
+        if (++ordinal > out_.steps - EpisodeKeeper::kMostStride) keeper_.replay(ordinal);
         continue;
       }
       count(window_.step(window_.size() - 1));

@@ -13,9 +13,8 @@
 namespace stepscope::engine {
 namespace {
 
-constexpr size_t kManyRanks = 4096;  // from here on windows are looked at every fourth step
-constexpr int64_t kStride = 4;
-constexpr int64_t kBelowFor = 6;  // steps: an episode ends when it looks healthy for that long
+constexpr size_t kManyRanks = 4096;    // from here on windows are looked at every fourth step
+constexpr int64_t kBelowFor = 6;       // steps: an episode ends when it looks healthy for that long
 constexpr int64_t kExplainEvery = 16;  // steps, while an episode grows
 constexpr int64_t kExplainSteps = 64;
 
@@ -50,8 +49,7 @@ EpisodeKeeper::EpisodeKeeper(const RunHistory& run, const StepJoiner& joiner,
     : run_(run), joiner_(joiner), window_(window), comparison_(comparison) {
   std::map<std::string, int32_t> index;
   for (size_t i = 0; i < run.ranks.size(); ++i) {
-    const auto [at, fresh] =
-        index.emplace(run.ranks[i].node, static_cast<int32_t>(nodes_.size()));
+    const auto [at, fresh] = index.emplace(run.ranks[i].node, static_cast<int32_t>(nodes_.size()));
     if (fresh) nodes_.push_back({run.ranks[i].node, {}});
     node_of_.push_back(at->second);
     nodes_[static_cast<size_t>(at->second)].ranks.push_back(static_cast<int32_t>(i));
@@ -73,7 +71,7 @@ size_t EpisodeKeeper::index_from(int64_t step) const {
   return i;
 }
 
-int64_t EpisodeKeeper::stride() const { return run_.ranks.size() <= kManyRanks ? 1 : kStride; }
+int64_t EpisodeKeeper::stride() const { return run_.ranks.size() <= kManyRanks ? 1 : kMostStride; }
 
 bool EpisodeKeeper::due(int64_t ordinal) const {
   const int32_t ranks = window_.step(window_.size() - 1).ranks;
@@ -91,7 +89,8 @@ void EpisodeKeeper::replay(int64_t ordinal) {
 void EpisodeKeeper::keep_fastest(const WindowMedians& medians) {
   const auto is_free = [&](int32_t r) { return owner_[static_cast<size_t>(r)] < 0; };
   fastest_.clear();
-  std::copy_if(medians.fastest.begin(), medians.fastest.end(), std::back_inserter(fastest_), is_free);
+  std::copy_if(medians.fastest.begin(), medians.fastest.end(), std::back_inserter(fastest_),
+               is_free);
   if (!fastest_.empty()) return;
   for (size_t r = 0; r < owner_.size(); ++r)
     if (medians.work[r] != kAbsent && is_free(static_cast<int32_t>(r)))
@@ -136,8 +135,6 @@ void EpisodeKeeper::follow(const WindowMedians& medians) {
     if (episode.ended) continue;
     const double delta = delta_of(episode, medians);
     if (delta >= episode.opening_delta / 2) {
-      episode.delta = delta;
-      episode.excess_ns = delta * medians.time_ns;
       episode.below_for = 0;
       continue;
     }
@@ -151,7 +148,13 @@ void EpisodeKeeper::follow(const WindowMedians& medians) {
     end(episode, window_.step(last).step);
     any_ended = true;
   }
-  if (any_ended) own_again();
+  if (!any_ended) return;
+  // No median of the shortest window is moved by fewer steps than half of it: that was noise.
+  const auto least = static_cast<int64_t>(medians.steps / 2);
+  std::erase_if(comparison_.episodes, [&](const Episode& e) {
+    return e.ended && e.last_step - e.first_step + 1 < least && e.last_step >= window_.step(0).step;
+  });
+  own_again();
 }
 
 // What was counted after last_step is taken back.
@@ -173,7 +176,8 @@ void EpisodeKeeper::end_all() {
 }
 
 void EpisodeKeeper::count(Episode& episode, size_t index, size_t step, int sign) {
-  const Savings savings = what_if(window_.step(step), owner_, comparison_.episodes.size(), fastest_);
+  const Savings savings =
+      what_if(window_.step(step), owner_, comparison_.episodes.size(), fastest_);
   episode.steps += sign;
   episode.time_ns += sign * window_.step(step).time_ns;
   episode.saved_ns += sign * savings.alone[index];
@@ -198,9 +202,22 @@ void EpisodeKeeper::account() {
   }
 }
 
+// How much longer, over the episode's own steps: the windows also hold steps before it and after.
+void EpisodeKeeper::measure(Episode& episode, const std::vector<int32_t>& slow, int64_t from) {
+  const size_t first = index_from(from), end = index_from(episode.last_step + 1);
+  std::vector<double> above = above_fastest(slow, first), time;
+  above.resize(end > first ? end - first : 0);
+  for (size_t i = first; i < end; ++i) time.push_back(window_.step(i).time_ns);
+  const double excess = median(std::move(above)), step = median(std::move(time));
+  if (excess <= 0 || step <= 0) return;
+  episode.excess_ns = excess;
+  episode.delta = excess / step;
+}
+
 void EpisodeKeeper::explain(Episode& episode) {
   const std::vector<int32_t> slow = positions_of(run_, episode);
   const int64_t from = std::max(episode.first_step, episode.last_step - kExplainSteps);
+  measure(episode, slow, from);
   SlowCause cause =
       explain_slow(joiner_, slow, fastest_, {from, episode.last_step}, episode.excess_ns);
   episode.phases = std::move(cause.phases);
@@ -222,9 +239,9 @@ void EpisodeKeeper::open(const SlowSet& slow) {
   for (size_t r = 0; r < is_slow.size(); ++r)
     if (is_slow[r] == 1) all.push_back(static_cast<int32_t>(r));
   if (all.size() > std::max<size_t>(1, static_cast<size_t>(slow.shortest.ranks) / 4)) {
-    const auto same = std::find_if(
-        comparison_.episodes.begin(), comparison_.episodes.end(),
-        [](const Episode& e) { return !e.ended && e.pattern == "groups"; });
+    const auto same =
+        std::find_if(comparison_.episodes.begin(), comparison_.episodes.end(),
+                     [](const Episode& e) { return !e.ended && e.pattern == "groups"; });
     if (same != comparison_.episodes.end()) {  // more of its ranks showed
       same->members = ranges_of(run_, all);
       return own_again();
@@ -260,7 +277,8 @@ void EpisodeKeeper::open_nodes(const SlowSet& slow, std::vector<char>& is_slow) 
       count += is_slow[static_cast<size_t>(r)] != 0;
     }
     present += ranks;
-    if (ranks < 2 || static_cast<double>(count) <= run_.settings.node_ranks * static_cast<double>(ranks))
+    if (ranks < 2 ||
+        static_cast<double>(count) <= run_.settings.node_ranks * static_cast<double>(ranks))
       continue;
     marked.push_back(n);
     inside += ranks;
@@ -310,8 +328,8 @@ void EpisodeKeeper::open_one(Episode episode, const std::vector<int32_t>& positi
 
 // The same fault again, before a window passed without it: one episode.
 bool EpisodeKeeper::resume(const Episode& again, size_t within) {
-  const auto old = std::find_if(
-      comparison_.episodes.begin(), comparison_.episodes.end(), [&](const Episode& e) {
+  const auto old =
+      std::find_if(comparison_.episodes.begin(), comparison_.episodes.end(), [&](const Episode& e) {
         return e.ended && e.scope == again.scope && e.pattern == again.pattern &&
                e.rank == again.rank && e.node == again.node && e.opened_at <= again.opened_at &&
                e.last_step >= again.first_step - static_cast<int64_t>(within);

@@ -6,7 +6,7 @@
 //   else one episode a rank
 //
 // An episode ends when its delta in the shortest window stays under half of that at its opening. One that comes back
-// within a window goes on. An episode that a wider one explains (its rank is in the node, and both began within a window of each other) is
+// within a window goes on; one that proves shorter than half of that window was noise and is taken back. An episode that a wider one explains (its rank is in the node, and both began within a window of each other) is
 // taken into it. Thread safety: none. Lifetime: references to what it was made of. Invariant: an open episode's
 // figures cover first_step to the newest step; an ended one's end at last_step.
 #pragma once
@@ -23,6 +23,9 @@ namespace stepscope::engine {
 
 class EpisodeKeeper {
  public:
+  static constexpr int64_t kMostStride =
+      4;  // steps from one look at the windows to the next, of very many ranks
+
   EpisodeKeeper(const RunHistory& run, const StepJoiner& joiner, const WorkWindow& window,
                 Comparison& comparison);
 
@@ -38,7 +41,7 @@ class EpisodeKeeper {
     std::vector<int32_t> ranks;  // positions
   };
 
-  int64_t stride() const;  // steps from one look at the windows to the next
+  int64_t stride() const;
   bool due(int64_t ordinal) const;
   void keep_fastest(const WindowMedians& medians);
   void judge();
@@ -51,6 +54,7 @@ class EpisodeKeeper {
   void account();
   void count(Episode& episode, size_t index, size_t step, int sign);
   void end(Episode& episode, int64_t last_step);
+  void measure(Episode& episode, const std::vector<int32_t>& slow, int64_t from);
   void explain(Episode& episode);
   void own_again();  // owner_ from the open episodes
   void drop_cheapest();

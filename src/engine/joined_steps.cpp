@@ -50,6 +50,9 @@ StepJoiner::StepJoiner(const RunHistory& run, int64_t from) : run_(run) {
 
 // Where the newest process of the rank began: its steps are numbered from 0 again.
 void StepJoiner::find_begin(Track& track, const RankHistory& rank) const {
+  track.begin = 0;
+  const int64_t span = rank.raw.back().step - rank.raw.front().step;
+  if (span + 1 == static_cast<int64_t>(rank.raw.size())) return;  // without a look at each
   size_t begin = rank.raw.size() - 1;
   while (begin > 0 && rank.raw[begin - 1].step < rank.raw[begin].step) --begin;
   track.begin = begin;

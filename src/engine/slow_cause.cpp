@@ -1,6 +1,7 @@
 #include "engine/slow_cause.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "engine/median.h"
@@ -91,21 +92,41 @@ double total(const std::vector<PhaseExcess>& phases) {
   return sum;
 }
 
-// What may delay the sync points of `step`: all of it, and of the step before what came after its last one.
-Phases before_syncs(const StepJoiner& joiner, int32_t rank, int64_t step) {
-  Phases out;
-  if (const StepSample* sample = joiner.sample(static_cast<size_t>(rank), step)) {
-    add_phases(*sample, out);
-    out[std::string(phase_name(Phase::kOptimizer))] = 0;
-  }
-  if (const StepSample* sample = joiner.sample(static_cast<size_t>(rank), step - 1)) {
-    Phases before;
-    add_phases(*sample, before);
-    for (const Phase early : {Phase::kInput, Phase::kH2d, Phase::kForward, Phase::kBackward})
-      before.erase(std::string(phase_name(early)));
-    for (const auto& [name, ns] : before) out[name] += ns;
-  }
+// What may delay the sync points of `step`: all of it, and of the step before what came after its last one. The user's
+// phases together: they are rare here, and this is asked for every step.
+constexpr size_t kUser = kPhaseCount;
+using Delays = std::array<double, kPhaseCount + 1>;
+
+Delays before_syncs(const StepJoiner& joiner, int32_t rank, int64_t step) {
+  Delays out{};
+  const auto add = [&](const StepSample* sample, bool before) {
+    if (sample == nullptr) return;
+    for (size_t p = 0; p < kPhaseCount; ++p) {
+      const auto phase = static_cast<Phase>(p);
+      const bool early = phase == Phase::kInput || phase == Phase::kH2d ||
+                         phase == Phase::kForward || phase == Phase::kBackward;
+      if (phase == Phase::kSync || (before ? early : phase == Phase::kOptimizer)) continue;
+      out[p] += static_cast<double>(sample->phase_ns[p]);
+    }
+    for (const auto& [name, ns] : sample->user_phase_ns) out[kUser] += static_cast<double>(ns);
+  };
+  add(joiner.sample(static_cast<size_t>(rank), step), false);
+  add(joiner.sample(static_cast<size_t>(rank), step - 1), true);
   return out;
+}
+
+// The longest of the user's phases in the step.
+std::string user_phase(const StepJoiner& joiner, int32_t rank, int64_t step) {
+  std::string name;
+  int64_t most = -1;
+  for (const int64_t near : {step, step - 1})
+    if (const StepSample* sample = joiner.sample(static_cast<size_t>(rank), near))
+      for (const auto& [phase, ns] : sample->user_phase_ns)
+        if (ns > most) {
+          most = ns;
+          name = phase;
+        }
+  return name;
 }
 
 }  // namespace
@@ -129,23 +150,20 @@ SlowCause explain_slow(const StepJoiner& joiner, std::span<const int32_t> slow,
 std::vector<PhaseExcess> explain_late(const StepJoiner& joiner, int32_t late,
                                       std::span<const int32_t> others, int64_t step,
                                       double cost_ns) {
-  std::map<std::string, std::vector<double>> by_phase;
-  size_t count = 0;
+  std::array<std::vector<double>, kPhaseCount + 1> usual;
   for (const int32_t rank : some_of(others)) {
     if (rank == late) continue;
-    for (const auto& [name, ns] : before_syncs(joiner, rank, step)) {
-      auto& values = by_phase[name];
-      values.resize(count);
-      values.push_back(ns);
-    }
-    ++count;
+    const Delays one = before_syncs(joiner, rank, step);
+    for (size_t p = 0; p < one.size(); ++p) usual[p].push_back(one[p]);
   }
-  Phases usual;
-  for (auto& [name, values] : by_phase) {
-    values.resize(count);
-    usual[name] = median(values);
-  }
-  std::vector<PhaseExcess> out = differences(before_syncs(joiner, late, step), usual);
+  const Delays own = before_syncs(joiner, late, step);
+  std::vector<PhaseExcess> out;
+  for (size_t p = 0; p < own.size(); ++p)
+    if (const double more = own[p] - median(std::move(usual[p])); more > 0)
+      out.push_back(
+          {p == kUser ? user_phase(joiner, late, step) : std::string(kPhaseNames[p]), more});
+  std::stable_sort(out.begin(), out.end(),
+                   [](const PhaseExcess& x, const PhaseExcess& y) { return x.ns > y.ns; });
   const double sum = total(out);
   for (PhaseExcess& phase : out) phase.ns *= sum > 0 ? cost_ns / sum : 0;
   return out;

@@ -9,7 +9,8 @@ namespace stepscope::engine {
 namespace {
 
 constexpr double kNearlyAll = 0.80;  // of the waiting is for one rank
-constexpr double kOnePhase = 0.65;   // of what it does longer: else it is but a little slower in everything
+constexpr double kOnePhase =
+    0.65;  // of what it does longer: else it is but a little slower in everything
 
 }  // namespace
 

@@ -67,8 +67,8 @@ void add_numbers(Finding& finding, const Context& context, const Episode& episod
   const double time = std::max(1.0, episode.time_ns), run_time = std::max(1.0, c.time_ns);
   add_evidence(finding, "excess_ms", episode.excess_ns / 1e6, "ms");
   add_evidence(finding, "gain", episode.saved_ns / time, "share");
-  add_evidence(finding, "gain_of_all_slow", episode.saved_by_all_ns / time, "share");
   add_evidence(finding, "episode_rank_seconds", episode.saved_ns / 1e9 * c.ranks, "s");
+  add_evidence(finding, "gain_of_all_slow", episode.saved_by_all_ns / time, "share");
   add_evidence(finding, "delta", episode.delta, "share");
   add_evidence(finding, "run_gain", episode.saved_ns / run_time, "share");
   add_evidence(finding, "run_gain_of_all_slow", episode.saved_by_all_ns / run_time, "share");
@@ -89,7 +89,7 @@ void add_numbers(Finding& finding, const Context& context, const Episode& episod
   else
     finding.not_measured.push_back("samples a step");
   finding.not_measured.push_back("disk wait, page faults, clocks and throttling of the device");
-  add_waste(finding, c);
+  add_waste(finding, c, context.host_time_only);
 }
 
 Finding finding_of(const Context& context, const Episode& episode) {

@@ -16,12 +16,36 @@
 namespace stepscope::engine {
 namespace {
 
-bool accumulates(const Context& context) {
+// Backwards an optimizer step, of the first rank that accumulates; 1: none does.
+double micro_steps(const Context& context) {
   for (const Shares::Rank& rank : context.shares.ranks())
     if (rank.history->steady_backwards > rank.history->steady_optimizer_steps &&
         rank.history->steady_optimizer_steps > 0)
-      return true;
-  return false;
+      return static_cast<double>(rank.history->steady_backwards) /
+             static_cast<double>(rank.history->steady_optimizer_steps);
+  return 1;
+}
+
+// no_sync would skip all but one wait of an optimizer step. Known to be of no use where the waits were counted and are
+// fewer already.
+void advise_no_sync(const Context& context, Finding& finding, double share) {
+  const double micro = micro_steps(context);
+  if (micro <= 1) return;
+  const Leftover& counted = context.run.comparison.leftover;
+  const double syncs = counted.steps > 0 ? counted.syncs / counted.steps : 0;
+  add_evidence(finding, "micro_steps", micro, "");
+  if (syncs > 0) {
+    add_evidence(finding, "syncs_per_step", syncs, "");
+    if (syncs < micro) return;
+    finding.title += ", " + number(syncs) + " times a step: once a micro-step";
+  }
+  const double gain = share * (1 - 1 / micro);
+  add_evidence(finding, "no_sync_gain", gain, "share");
+  finding.advice.push_back(
+      {"Skip the transfer of all but the last micro-step: with model.no_sync(): around the "
+       "others.",
+       gain, "sync falls with the number of micro-steps; the losses stay within rounding.",
+       "no_sync is in use and works, or each backward has its own optimizer step."});
 }
 
 }  // namespace
@@ -42,13 +66,7 @@ void sync_bound(const Context& context, Findings& findings) {
       std::min(share.estimate, context.shares.share(phase_column({Phase::kBackward})));
   add_evidence(finding, "waiting_share", sync->sync_share - sync->transfer_share, "share");
   add_evidence(finding, "joined_steps", static_cast<double>(sync->steps), "steps");
-  if (accumulates(context))
-    finding.advice.push_back(
-        {"Skip the transfer of all but the last micro-step: with model.no_sync(): around the "
-         "others.",
-         finding.predicted_saving,
-         "sync falls with the number of micro-steps; the losses stay within rounding.",
-         "no_sync is in use and works, or each backward has its own optimizer step."});
+  advise_no_sync(context, finding, share.estimate);
   finding.advice.push_back(
       {"Overlap the transfer with backward: smaller buckets "
        "(DistributedDataParallel(bucket_cap_mb=...)), "

@@ -67,7 +67,7 @@ Finding begin(const Context& context, const char* code, const char* pattern, dou
   add_evidence(finding, "left_syncs", l.syncs, "");
   add_evidence(finding, "run_gain", saving, "share");
   add_phase_evidence(finding, phases, std::max(1.0, l.steps));
-  add_waste(finding, context.run.comparison);
+  add_waste(finding, context.run.comparison, context.host_time_only);
   return finding;
 }
 

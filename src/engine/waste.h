@@ -10,7 +10,7 @@ namespace stepscope::engine {
 
 double slowdown(const Comparison& comparison);
 double rank_seconds(const Comparison& comparison);
-double judged_step_ms(const Comparison& comparison);  // mean
-void add_waste(Finding& finding, const Comparison& comparison);
+// host_time_only: said, where there is a device whose times were not recorded.
+void add_waste(Finding& finding, const Comparison& comparison, bool host_time_only);
 
 }  // namespace stepscope::engine

@@ -93,17 +93,13 @@ bool is_above(const WorkWindow& window, size_t rank, std::span<const double> ref
 }
 
 size_t change_up(std::span<const double> values, double height) {
-  const size_t n = values.size();
-  std::vector<double> sum(n + 1);
-  for (size_t i = 0; i < n; ++i) sum[i + 1] = sum[i] + std::clamp(values[i], -height, 2 * height);
+  // Likeliest where the sum of what lies above half of the height is least before it.
   size_t best = 0;
-  double most = 0;
-  for (size_t k = 1; k + kLeastAfterChange <= n; ++k) {
-    const auto before = static_cast<double>(k), after = static_cast<double>(n - k);
-    const double rise = (sum[n] - sum[k]) / after - sum[k] / before;
-    const double between = rise * rise * before * after;
-    if (rise < height / 2 || between <= most) continue;
-    most = between;
+  double sum = 0, least = 0;
+  for (size_t k = 1; k + kLeastAfterChange <= values.size(); ++k) {
+    sum += std::clamp(values[k - 1], -height, 2 * height) - height / 2;
+    if (sum >= least) continue;
+    least = sum;
     best = k;
   }
   return best;

@@ -57,8 +57,8 @@ int64_t wins_needed(int64_t throws, double p);
 // One-sided sign test: the rank's work in the newest `steps` against `reference`, a value a step.
 bool is_above(const WorkWindow& window, size_t rank, std::span<const double> reference, double p);
 
-// The first index from which values are higher by about `height`, by least squares on values cut at -height and
-// 2 x height; 0: they do not change.
+// The first index from which values lie about `height` instead of 0: the likeliest one for normal noise, on values cut at
+// -height and 2 x height. 0: from the beginning.
 size_t change_up(std::span<const double> values, double height);
 
 }  // namespace stepscope::engine

@@ -150,8 +150,8 @@ template <typename Stream, typename E>
 void episode(Stream& s, E& e) {
   fields(s, e.code, e.pattern, e.scope, e.rank, e.node);
   list(s, e.members, Episode::kMaxRanges, [&](auto& m) { fields(s, m.first, m.second); });
-  fields(s, e.opened_step, e.opened_at, e.first_step, e.last_step, e.ended, e.below_for, e.opening_delta,
-         e.delta, e.steps, e.time_ns, e.saved_ns, e.saved_by_all_ns, e.excess_ns);
+  fields(s, e.opened_step, e.opened_at, e.first_step, e.last_step, e.ended, e.below_for,
+         e.opening_delta, e.delta, e.steps, e.time_ns, e.saved_ns, e.saved_by_all_ns, e.excess_ns);
   list(s, e.phases, kMostItems, [&](auto& p) { fields(s, p.phase, p.ns); });
   fields(s, e.samples_ratio);
 }

@@ -58,7 +58,8 @@ TEST(Comparison, GarbageIsRefused) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 20'000; ++i) {  // must not crash, whatever it answers
     std::string broken = text;
-    for (int k = 0; k < 3; ++k) broken[random() % broken.size()] = static_cast<char>(random() % 256);
+    for (int k = 0; k < 3; ++k)
+      broken[random() % broken.size()] = static_cast<char>(random() % 256);
     if (const auto read = comparison_from_text(broken)) {
       EXPECT_LE(read->episodes.size(), Comparison::kMaxEpisodes);
     }

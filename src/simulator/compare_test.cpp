@@ -124,7 +124,8 @@ TEST(Compare, UnseenRanksAccuseNoOne) {
   EXPECT_EQ(find(findings, "NO_BOTTLENECK"), nullptr);
   const Finding* gap = find(findings, "INSUFFICIENT_DATA");
   ASSERT_NE(gap, nullptr);
-  EXPECT_NE(gap->not_measured.front().find("for ranks that no agent reports (8-15)"), std::string::npos);
+  EXPECT_NE(gap->not_measured.front().find("for ranks that no agent reports (8-15)"),
+            std::string::npos);
   EXPECT_NE(gap->advice.front().text.find("--hub"), std::string::npos);
 }
 
@@ -135,7 +136,8 @@ TEST(Compare, DroppedRecordsAreLeftOut) {
     run.ranks[2].raw[i].syncs.clear();
   }
   const std::vector<Finding> findings = findings_of(run);
-  EXPECT_EQ(run.comparison.steps, 190 - 21);  // the step after them does not know its sync point before
+  EXPECT_EQ(run.comparison.steps,
+            190 - 21);  // the step after them does not know its sync point before
   EXPECT_EQ(run.comparison.episodes.size(), 1U);
   EXPECT_EQ(find(findings, "STRAGGLER")->rank, 3);
 }
@@ -200,7 +202,8 @@ TEST(Compare, ABusyNeighbourIsContention) {
 TEST(Compare, AllPhasesOfARankPointAtItsHost) {  // R06
   RunHistory run = simulate([] {
     Options options = with(3, 8, 200, "");
-    for (const char* fault : {"rank=4 phase=forward add=6%", "rank=4 phase=backward add=10%", "rank=4 phase=optimizer add=2%"})
+    for (const char* fault : {"rank=4 phase=forward add=6%", "rank=4 phase=backward add=10%",
+                              "rank=4 phase=optimizer add=2%"})
       options.faults.push_back(*parse_fault(fault));
     return options;
   }());
@@ -213,7 +216,8 @@ TEST(Compare, AllPhasesOfARankPointAtItsHost) {  // R06
 }
 
 TEST(Compare, EndedEpisodesStayAndAreOrderedByTheRunsGain) {
-  const std::vector<Finding> findings = judged(with(3, 8, 600, "rank=4 phase=input add=60% from=100 to=140"));
+  const std::vector<Finding> findings =
+      judged(with(3, 8, 600, "rank=4 phase=input add=60% from=100 to=140"));
   const Finding* slow = find(findings, "STRAGGLER");
   ASSERT_NE(slow, nullptr);
   EXPECT_TRUE(slow->ended);
@@ -287,6 +291,21 @@ TEST(Cases, VariableLength) {
   EXPECT_EQ(always.front().cause, "more_samples");
 }
 
+// R10: four transfers a step although one would do.
+TEST(Cases, SyncOfEveryMicroStepIsCounted) {
+  Options options = with(5, 4, 200, "");
+  options.syncs = 4;
+  options.transfer_ms = 60;
+  RunHistory run = simulate(options);
+  for (RankHistory& rank : run.ranks) rank.steady_backwards *= 4;
+  const Finding verdict = findings_of(run).front();
+  EXPECT_EQ(verdict.code, "SYNC_BOUND");
+  EXPECT_EQ(value(verdict, "micro_steps"), 4);
+  EXPECT_EQ(value(verdict, "syncs_per_step"), 4);
+  EXPECT_NEAR(value(verdict, "no_sync_gain"), *verdict.share * 0.75, 1e-9);
+  EXPECT_NE(verdict.advice.front().text.find("no_sync()"), std::string::npos);
+}
+
 // R17
 TEST(Cases, WhichRankIsStuck) {
   RunHistory run = simulate(with(5, 8, 300, "rank=5 stuck phase=backward from=100"));
@@ -302,7 +321,8 @@ TEST(Cases, WhichRankIsStuck) {
   run.ranks[5].doing->for_ns = 400'000 * kMs;
   EXPECT_EQ(engine::diagnose(run).front().code, "STUCK");
   run.ranks[5].doing->alive = false;
-  EXPECT_NE(engine::diagnose(run).front().title.find("the process of rank 5 has ended"), std::string::npos);
+  EXPECT_NE(engine::diagnose(run).front().title.find("the process of rank 5 has ended"),
+            std::string::npos);
   run.ranks[2].doing->for_ns = 1000 * kMs;  // one that moves
   EXPECT_NE(engine::diagnose(run).front().code, "STUCK");
   run.live = false;

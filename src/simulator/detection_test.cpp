@@ -17,7 +17,8 @@ TEST(Detection, FaultsAreNamedInNinetyEightOfAHundredRuns) {
       if (!outcome.right) wrong += "seed " + std::to_string(seed) + "\n" + outcome.said;
     }
     EXPECT_GE(static_cast<double>(right), 0.98 * static_cast<double>(runs) - 0.5)
-        << trial.name << "\n" << wrong;
+        << trial.name << "\n"
+        << wrong;
   }
 }
 

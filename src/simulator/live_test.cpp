@@ -24,7 +24,8 @@ Seen watch(const Options& options, int64_t from, int64_t to) {
   for (int64_t step = 0; simulator.step(out.run); ++step) {
     out.run.comparison = engine::compare_ranks(out.run);
     const auto& episodes = out.run.comparison.episodes;
-    const bool open = std::any_of(episodes.begin(), episodes.end(), [](const Episode& e) { return !e.ended; });
+    const bool open =
+        std::any_of(episodes.begin(), episodes.end(), [](const Episode& e) { return !e.ended; });
     if (open && out.named < 0) out.named = step - from + 1;
     if (!open && out.named >= 0 && step > to && out.withdrawn < 0) out.withdrawn = step - to;
   }
@@ -35,7 +36,8 @@ TEST(Live, NamedAndWithdrawnInTimeAsOneEpisode) {
   for (const int32_t ranks : {2, 8, 64})
     for (uint64_t seed = 1; seed <= (ranks == 64 ? 2U : 8U); ++seed) {
       SCOPED_TRACE(std::to_string(ranks) + " ranks, seed " + std::to_string(seed));
-      const Seen seen = watch(with(seed, ranks, 220, "rank=1 phase=input add=20% from=80 to=149"), 80, 149);
+      const Seen seen =
+          watch(with(seed, ranks, 220, "rank=1 phase=input add=20% from=80 to=149"), 80, 149);
       EXPECT_GE(seen.named, 1);
       EXPECT_LE(seen.named, limit_steps(ranks));
       EXPECT_GE(seen.withdrawn, 1);
@@ -63,8 +65,9 @@ TEST(Live, ANodeIsNamedAtOnceNotRankByRank) {
 }
 
 TEST(Live, LookingOftenGivesWhatLookingOnceGives) {
-  for (const char* fault : {"rank=3 add=20% from=150 to=260", "node=1 add=20% phase=backward from=100",
-                            "rotating add=15% tokens=yes", "spike add=2s every=60"}) {
+  for (const char* fault :
+       {"rank=3 add=20% from=150 to=260", "node=1 add=20% phase=backward from=100",
+        "rotating add=15% tokens=yes", "spike add=2s every=60"}) {
     SCOPED_TRACE(fault);
     const Options options = with(5, 16, 400, fault);
     const RunHistory whole = [&] {

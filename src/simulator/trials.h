@@ -100,9 +100,11 @@ inline Outcome slow_node(uint64_t seed) {
   });
 }
 
-inline Outcome everybody(uint64_t seed, const std::string& fault, int64_t steps, const char* pattern) {
+inline Outcome everybody(uint64_t seed, const std::string& fault, int64_t steps,
+                         const char* pattern) {
   Draw draw(seed);
-  RunHistory run = simulate(with(seed, draw.below(7) == 0 ? 1 : draw.of(kRankCounts), steps, fault));
+  RunHistory run =
+      simulate(with(seed, draw.below(7) == 0 ? 1 : draw.of(kRankCounts), steps, fault));
   const std::vector<Finding> findings = findings_of(run);
   size_t slower = 0;
   bool others = false;
@@ -159,7 +161,8 @@ inline Outcome healthy(uint64_t seed, int32_t most_doublings = 9) {
       if (e.name == "run_gain") gain = std::max(gain, e.value);
     accused |= (names && gain >= 0.01) || f.code == "SLOWED_DOWN";
   }
-  return {!accused, std::to_string(options.ranks) + (options.heavy ? " heavy\n" : " normal\n") + said(findings)};
+  return {!accused, std::to_string(options.ranks) + (options.heavy ? " heavy\n" : " normal\n") +
+                        said(findings)};
 }
 
 }  // namespace stepscope::simulator
