@@ -45,5 +45,6 @@ void overhead(const Context& context, Findings& findings);
 void compute_bound(const Context& context, Findings& findings);
 void insufficient_data(const Context& context, Findings& findings);
 void no_bottleneck(const Context& context, Findings& findings);
+void same_data_order(const Context& context, Findings& findings);  // of no time: the last
 
 }  // namespace stepscope::engine

@@ -1,6 +1,7 @@
 """Real gloo runs in which one rank loses a fifth of the step: that rank is named, with the phase."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,3 +73,11 @@ def test_the_slow_rank_and_its_phase_are_named(runs: dict[str, Ran], name: str) 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_nobody_is_named_in_a_healthy_run(runs: dict[str, Ran], name: str) -> None:
     assert culprits(runs[name]) == []
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_epochs_in_one_order_are_seen(tmp_path: Path, told: bool) -> None:
+    """R11: a DistributedSampler without set_epoch."""
+    ran = observe(tmp_path, torchrun(2, "sampled.py", *(["told"] if told else [])))
+    codes = [finding["code"] for finding in ran.finished().summary["findings"]]
+    assert ("SAME_DATA_ORDER" in codes) is not told
