@@ -13,10 +13,10 @@ namespace {
 
 // compute_bound, insufficient_data and no_bottleneck look at what the rules before them found.
 constexpr std::array<Rule, 16> kRules = {
-    stuck,           straggler,        waiting,       slowed_down,       memory_creep,
-    memory_pressure, memory_imbalance, input_bound,   h2d_bound,         sync_bound,
-    optimizer_bound, overhead,         compute_bound, insufficient_data, no_bottleneck,
-    same_data_order,
+    stuck,         straggler,         waiting,          slowed_down,
+    memory_creep,  memory_pressure,   memory_imbalance, input_bound,
+    h2d_bound,     sync_bound,        optimizer_bound,  overhead,
+    compute_bound, insufficient_data, no_bottleneck,    same_data_order,
 };
 
 }  // namespace

@@ -19,7 +19,8 @@ void same_data_order(const Context& context, Findings& findings) {
   finding.title = "each epoch goes through the data in the same order";
   finding.evidence.push_back({"first_rank", static_cast<double>(first->rank), ""});
   finding.advice.push_back(
-      {"Call sampler.set_epoch(epoch) before each epoch: without it the DistributedSampler shuffles "
+      {"Call sampler.set_epoch(epoch) before each epoch: without it the DistributedSampler "
+       "shuffles "
        "every epoch alike.",
        std::nullopt, "This finding is gone in a run of two epochs.",
        "The same order in every epoch is what you want: then shuffle=False says so."});

@@ -61,13 +61,26 @@ Severity severity(const Settings& settings, double gain) {
   return gain >= settings.gain_warning ? Severity::kWarning : Severity::kInfo;
 }
 
+// What tells most comes first: a card has room for a line.
 void add_numbers(Finding& finding, const Context& context, const Episode& episode,
                  const RankCause& cause) {
   const Comparison& c = context.run.comparison;
   const double time = std::max(1.0, episode.time_ns), run_time = std::max(1.0, c.time_ns);
   add_evidence(finding, "excess_ms", episode.excess_ns / 1e6, "ms");
-  add_evidence(finding, "gain", episode.saved_ns / time, "share");
+  if (cause.core) {
+    add_evidence(finding, "cpu_wait_share", cause.core->share, "share");
+    add_evidence(finding, "others_cpu_wait_share", cause.core->others_share, "share");
+  } else {
+    finding.not_measured.push_back("waiting for a core");
+  }
   add_evidence(finding, "episode_rank_seconds", episode.saved_ns / 1e9 * c.ranks, "s");
+  add_waste(finding, c, context.host_time_only);
+  add_phase_evidence(finding, episode.phases, 1);
+  if (episode.samples_ratio > 0)
+    add_evidence(finding, "samples_ratio", episode.samples_ratio, "");
+  else
+    finding.not_measured.push_back("samples a step");
+  add_evidence(finding, "gain", episode.saved_ns / time, "share");
   add_evidence(finding, "gain_of_all_slow", episode.saved_by_all_ns / time, "share");
   add_evidence(finding, "delta", episode.delta, "share");
   add_evidence(finding, "run_gain", episode.saved_ns / run_time, "share");
@@ -77,19 +90,7 @@ void add_numbers(Finding& finding, const Context& context, const Episode& episod
   add_evidence(finding, "episode_steps", episode.steps, "steps");
   add_evidence(finding, "opened_step", static_cast<double>(episode.opened_step), "");
   add_evidence(finding, "slow_ranks", static_cast<double>(count_of(episode)), "ranks");
-  add_phase_evidence(finding, episode.phases, 1);
-  if (cause.core) {
-    add_evidence(finding, "cpu_wait_share", cause.core->share, "share");
-    add_evidence(finding, "others_cpu_wait_share", cause.core->others_share, "share");
-  } else {
-    finding.not_measured.push_back("waiting for a core");
-  }
-  if (episode.samples_ratio > 0)
-    add_evidence(finding, "samples_ratio", episode.samples_ratio, "");
-  else
-    finding.not_measured.push_back("samples a step");
   finding.not_measured.push_back("disk wait, page faults, clocks and throttling of the device");
-  add_waste(finding, c, context.host_time_only);
 }
 
 Finding finding_of(const Context& context, const Episode& episode) {

@@ -34,8 +34,7 @@ std::vector<std::string> evidence_parts(const Finding& f) {
   for (const Evidence& e : f.evidence) {
     if (&e == high || e.name == "ranks" || e.name == "steady_steps" || !std::isfinite(e.value))
       continue;
-    if (e.unit == "share" && (e.value == 0 || (f.share == e.value && e.name.ends_with("_share"))))
-      continue;
+    if (e.unit == "share" && (e.value == 0 || f.share == e.value)) continue;
     if (&e != low || high == nullptr) {
       parts.push_back(readable(e.name) + " " + quantity(e));
       continue;

@@ -6,7 +6,7 @@ import sys
 
 import torch
 import torch.distributed as dist
-from common import SlowData, SlowNet, loss_of
+from common import SlowData, SlowNet, leave, loss_of
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
@@ -28,8 +28,7 @@ def main() -> None:
             loss_of(model(x), y).backward()
             optimizer.step()
             optimizer.zero_grad()
-    dist.barrier()
-    dist.destroy_process_group()
+    leave()
 
 
 if __name__ == "__main__":

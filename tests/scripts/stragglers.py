@@ -17,13 +17,13 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from common import SlowData, SlowNet, SlowSGD, SlowToPickle, loss_of, sleep, work
+from common import SlowData, SlowNet, SlowSGD, SlowToPickle, leave, loss_of, sleep, work
 from ranks import Deep, shard
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
 LOST = 8.0
-INPUT, FORWARD, BACKWARD, OPTIMIZER = 5.0, 12.0, 18.0, 4.0
+INPUT, FORWARD, BACKWARD, OPTIMIZER = 2.5, 14.0, 19.0, 4.0
 BATCH = 2
 
 
@@ -39,7 +39,7 @@ class Neighbours:
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[-1] if slow else cores[0]})
         context = multiprocessing.get_context("fork")
-        self.processes = [context.Process(target=busy, daemon=True) for _ in range(slow)]
+        self.processes = [context.Process(target=busy, daemon=True) for _ in range(2 * slow)]
 
     def __enter__(self) -> None:
         for process in self.processes:
@@ -64,6 +64,8 @@ class BusyNet(SlowNet):
 def garbage() -> list[Any]:
     """As many objects as make a full collection last LOST ms."""
     heap: list[Any] = []
+    gc.collect()
+    gc.freeze()  # what torch holds
     while True:
         heap += [[i] for i in range(20_000)]
         begin = time.perf_counter_ns()
@@ -121,8 +123,7 @@ def main() -> None:
             dist.barrier()
     else:
         train(fault, loop, slow, given.steps)
-    dist.barrier()
-    dist.destroy_process_group()
+    leave()
 
 
 if __name__ == "__main__":

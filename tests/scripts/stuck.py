@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from common import SlowData, SlowNet, loss_of
+from common import SlowData, SlowNet, leave, loss_of
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
@@ -30,8 +30,7 @@ def main() -> None:
         loss_of(model(x), y).backward()
         optimizer.step()
         optimizer.zero_grad()
-    dist.barrier()
-    dist.destroy_process_group()
+    leave()
 
 
 if __name__ == "__main__":

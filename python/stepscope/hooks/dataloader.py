@@ -24,7 +24,9 @@ def loader_number(loader: object) -> int:
     return number
 
 
-_order_of: dict[int, Any] = {}  # loader number -> (sampler's seed, its epoch), of its last whole epoch
+_order_of: dict[
+    int, Any
+] = {}  # loader number -> (sampler's seed, its epoch), of its last whole epoch
 _order_now: dict[int, Any] = {}
 
 
