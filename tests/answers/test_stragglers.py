@@ -1,4 +1,4 @@
-"""Real gloo runs in which one rank loses a fifth of the step: that rank is named, with the phase."""
+"""Real gloo runs in which one rank loses a fifth of the step: it is named, with the phase."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -110,7 +110,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("fault")
     parser.add_argument("rank", type=int)
-    parser.add_argument("--steps", type=int, default=70)
+    parser.add_argument("--steps", type=int, default=60)
     given = parser.parse_args()
     fault, _, loop = given.fault.partition("-")
     torch.set_num_threads(1)
