@@ -24,14 +24,13 @@ def loader_number(loader: object) -> int:
     return number
 
 
-_order_of: dict[
-    int, Any
-] = {}  # loader number -> (sampler's seed, its epoch), of its last whole epoch
+# loader number -> (sampler's seed, its epoch): of its last whole epoch, and of the one in progress
+_order_of: dict[int, Any] = {}
 _order_now: dict[int, Any] = {}
 
 
 def epoch_begins(loader: Any) -> int:
-    """The loader's number. Looks whether a shuffling DistributedSampler was told of the new epoch."""
+    """The loader's number. Looks whether a shuffling DistributedSampler was told of the epoch."""
     number = loader_number(loader)
     sampler = getattr(loader, "sampler", None)
     if hasattr(sampler, "set_epoch") and getattr(sampler, "shuffle", False):
