@@ -73,6 +73,7 @@ int run_command_line(const std::vector<std::string>& arguments) {
   add_show(app, action);
   add_runs(app, action);
   add_clean(app, action);
+  add_hub(app, action);
   add_doctor(app, action);
   add_agent(app, action);
 
