@@ -23,6 +23,12 @@ Handshake failed(std::string kind, std::string problem, bool for_good = false) {
           .kind = std::move(kind)};
 }
 
+Handshake succeeded() {
+  Handshake out;
+  out.done = true;
+  return out;
+}
+
 Handshake refuse(Channel& channel, std::string kind, const std::string& told,
                  std::string problem) {
   pb::ToNode message;
@@ -89,7 +95,7 @@ asio::awaitable<Handshake> greet_node(std::shared_ptr<Channel> channel, const To
   pb::ToNode welcome;
   welcome.mutable_welcome()->set_mac(proof(token, Speaker::kHub, hello.nonce(), nonce, *version));
   channel->send(welcome.SerializeAsString());
-  co_return Handshake{.done = true, .for_good = false, .problem = {}, .kind = {}};
+  co_return succeeded();
 }
 
 asio::awaitable<Handshake> greet_hub(std::shared_ptr<Channel> channel, const Token& token,
@@ -135,7 +141,7 @@ asio::awaitable<Handshake> greet_hub(std::shared_ptr<Channel> channel, const Tok
   if (!second || !second->has_welcome() ||
       !equal_in_constant_time(second->welcome().mac(), expected))
     co_return failed("wrong token", "it did not prove that it has the token", true);
-  co_return Handshake{.done = true, .for_good = false, .problem = {}, .kind = {}};
+  co_return succeeded();
 }
 
 }  // namespace stepscope::hub

@@ -29,7 +29,7 @@ constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds kFirstPause{200}, kLongestPause{10'000}, kRefusedPause{60'000};
 constexpr int64_t kOfferEveryNs = 200'000'000, kStateEveryNs = 1'000'000'000;
 constexpr int64_t kUnjoinedWaitNs = 2'000'000'000;  // at the end, for a hub that does not answer
-constexpr std::chrono::milliseconds kLook{20};
+constexpr std::chrono::milliseconds kLook{20}, kEndWait{1000};
 constexpr size_t kMaxSummaryBytes = 64 << 20;
 
 }  // namespace
@@ -71,7 +71,7 @@ struct Link::Impl {
   uint64_t delta_generation = 0;
   int64_t offered_ns = 0, stated_ns = 0;
 
-  std::thread thread;
+  bool ended = false;  // under the mutex: the thread touches nothing any more but to leave
 };
 
 void Link::Impl::set_problem(std::string text, bool refused) {
@@ -221,23 +221,30 @@ bool Link::Impl::offer(const RunHistory& run, bool state) {
   }
 }
 
-Link::Link(LinkOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {
+Link::Link(LinkOptions options) : impl_(std::make_shared<Impl>(std::move(options))) {
   asio::co_spawn(impl_->io, impl_->work(), asio::detached);
   sigset_t all, before;  // signals are for the agent's thread
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, &before);
-  impl_->thread = std::thread([impl = impl_.get()] { impl->io.run(); });
+  std::thread([impl = impl_] {
+    impl->io.run();
+    const std::lock_guard lock(impl->mutex);
+    impl->ended = true;
+    impl->changed.notify_all();
+  }).detach();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+// The thread ends by itself once nothing is outstanding. A name that is being looked up can take
+// long and cannot be called back: then the thread keeps what it needs, and is not waited for.
 Link::~Link() {
   asio::post(impl_->io, [impl = impl_.get()] {
     impl->stopping = true;
     impl->pause.cancel();
     if (impl->channel) impl->channel->close();
-    impl->io.stop();  // a name that is being looked up is not waited for by anybody
   });
-  impl_->thread.join();
+  std::unique_lock lock(impl_->mutex);
+  impl_->changed.wait_for(lock, kEndWait, [this] { return impl_->ended; });
 }
 
 void Link::offer(const RunHistory& run, int64_t now_ns) {

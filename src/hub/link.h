@@ -7,7 +7,7 @@
 //
 // Thread safety: offer() and finish() by one thread, the agent's; everything else by the link's own.
 // They share a small state under a mutex that neither holds while it encodes, sends or waits.
-// Lifetime: the thread ends with this object, within the time that closing a socket takes.
+// Lifetime: the thread ends with this object, unless it is looking up a name: then after that.
 // Invariants: at most kMaxUnacknowledged bytes are on their way; beyond it offer() returns at once
 // and what was not sent stays where it is, in the history. Nothing here can hold up who records.
 #pragma once
@@ -60,7 +60,7 @@ class Link {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  // with the thread
 };
 
 }  // namespace stepscope::hub

@@ -258,7 +258,7 @@ TEST(Link, GoesOnWithAHubThatWasKilledAndCameBack) {
   }
   ServerOptions again;
   again.listen.port = port;
-  TestHub second(std::move(again), std::make_shared<Job>(std::move(committed), stored));
+  TestHub second(std::move(again), std::make_shared<Job>(std::move(committed), stored, monotonic_ns()));
   const auto summary = link->finish(a.run, 0, monotonic_ns() + 20 * kSecond);
   // It may have taken longer to connect again than finish() waits for a hub that does not answer.
   if (!summary) {
@@ -376,12 +376,12 @@ TEST(Link, ARunThatTheHubCannotKeepSaysWhy) {
 Handshake handshake_with(TestHub& hub, Versions versions, Token token) {
   boost::asio::io_context io;
   Handshake out;
+  const Endpoint endpoint{.host = "127.0.0.1", .port = hub.port(), .tls = false};
   const auto channel = make_channel(io, boost::asio::ip::tcp::socket(io), {});
   boost::asio::co_spawn(
       io,
       [&]() -> boost::asio::awaitable<void> {
-        const Status connected =
-            co_await channel->connect({.host = "127.0.0.1", .port = hub.port(), .tls = false});
+        const Status connected = co_await channel->connect(endpoint);
         EXPECT_TRUE(connected) << connected.error().message;
         out = co_await greet_hub(channel, token, versions);
         channel->close();
@@ -407,21 +407,26 @@ TEST(Handshake, OlderAndNewerProtocolsAreToldSo) {
 }
 
 TEST(Handshake, AHubWithoutTheTokenIsNotBelieved) {
-  // One that says welcome to everybody.
+  // It says welcome to everybody, with a proof that it cannot have.
   boost::asio::io_context io;
   boost::asio::ip::tcp::acceptor acceptor(io, {boost::asio::ip::address_v4::loopback(), 0});
-  const uint16_t port = acceptor.local_endpoint().port();
+  const Endpoint endpoint{
+      .host = "127.0.0.1", .port = acceptor.local_endpoint().port(), .tls = false};
   boost::asio::co_spawn(
       io,
       [&]() -> boost::asio::awaitable<void> {
         auto socket = co_await acceptor.async_accept(boost::asio::use_awaitable);
-        const auto channel = make_channel(io, std::move(socket), {});
-        (void)co_await channel->accept();
-        (void)co_await greet_node(channel, Token{"not the token of the node"});
-        pb::ToNode welcome;
+        const auto hub = make_channel(io, std::move(socket), {});
+        (void)co_await hub->accept();
+        (void)co_await hub->read();
+        pb::ToNode challenge, welcome;
+        challenge.mutable_challenge()->set_version(1);
+        challenge.mutable_challenge()->set_nonce(std::string(kNonceBytes, 'n'));
+        hub->send(challenge.SerializeAsString());
+        (void)co_await hub->read();
         welcome.mutable_welcome()->set_mac(std::string(32, 'x'));
-        (void)welcome;
-        channel->close();
+        hub->send(welcome.SerializeAsString());
+        (void)co_await hub->read();
       },
       boost::asio::detached);
   Handshake out;
@@ -429,12 +434,15 @@ TEST(Handshake, AHubWithoutTheTokenIsNotBelieved) {
   boost::asio::co_spawn(
       io,
       [&]() -> boost::asio::awaitable<void> {
-        (void)co_await channel->connect({.host = "127.0.0.1", .port = port, .tls = false});
+        (void)co_await channel->connect(endpoint);
         out = co_await greet_hub(channel, kToken);
+        channel->close();
       },
       boost::asio::detached);
   io.run();
   EXPECT_FALSE(out.done);
+  EXPECT_TRUE(out.for_good);
+  EXPECT_EQ(out.problem, "it did not prove that it has the token");
 }
 
 // --- strangers ---
@@ -457,6 +465,19 @@ void send_raw(const Fd& fd, const std::string& bytes) {
   (void)!::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
+Fd upgraded(uint16_t port) {
+  Fd fd = connect_raw(port);
+  send_raw(fd, kUpgrade);
+  std::string answer;
+  char buffer[512];
+  while (answer.find("\r\n\r\n") == std::string::npos) {
+    const ssize_t n = ::recv(fd.get(), buffer, sizeof buffer, 0);
+    if (n <= 0) return {};
+    answer.append(buffer, static_cast<size_t>(n));
+  }
+  return fd;
+}
+
 bool hangs_up(const Fd& fd, int within_ms) {
   char buffer[4096];
   for (int64_t end = monotonic_ns() + within_ms * 1'000'000LL; monotonic_ns() < end;) {
@@ -477,14 +498,12 @@ TEST(Strangers, GarbageAndHugeLengthsAreRefusedWithALine) {
   send_raw(page, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_TRUE(hangs_up(page, 5000));
 
-  const Fd huge = connect_raw(hub.port());  // a frame of 2 GB, masked
-  send_raw(huge, kUpgrade);
+  const Fd huge = upgraded(hub.port());  // a frame of 2 GB, masked
   send_raw(huge, std::string("\x82\xff\x00\x00\x00\x00\x80\x00\x00\x00mask", 14));
   EXPECT_TRUE(hangs_up(huge, 20000));
   EXPECT_TRUE(hub.said("too large"));
 
-  const Fd wrong = connect_raw(hub.port());  // a whole frame that is no message
-  send_raw(wrong, kUpgrade);
+  const Fd wrong = upgraded(hub.port());  // a whole frame that is no message
   send_raw(wrong, std::string("\x82\x84\x00\x00\x00\x00\xff\xff\xff\xff", 10));
   EXPECT_TRUE(hub.said("it sent no greeting"));
 
