@@ -20,6 +20,7 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kDiagnosePause = 3;  // times what the last diagnosis took, and at least a second
+constexpr int64_t kSummaryPause = 10;  // the same for a summary of now
 constexpr size_t kMaxCommand = 1000, kMaxWord = 4096;
 const report::CardStyle kPlain{.colour = false, .unicode = true, .width = 80};
 
@@ -220,6 +221,9 @@ void HubRun::leave(int64_t now_ns) {
 }
 
 hub::pb::JobSummary HubRun::summary_of_now(int64_t now_ns) {
+  if (of_now_ns_ != 0 && now_ns - of_now_ns_ < std::max(kSecond, kSummaryPause * of_now_took_ns_))
+    return of_now_;
+  const int64_t begin_ns = monotonic_ns();
   job_->refresh(now_ns);
   (void)diagnose(now_ns, false);
   RunHistory& run = job_->run();
@@ -231,9 +235,11 @@ hub::pb::JobSummary HubRun::summary_of_now(int64_t now_ns) {
                           (unended.size() > 4 ? ", ..." : "") +
                           "): the whole run will be in " + info_.folder + " of the hub");
   run.live = false;
-  hub::pb::JobSummary out = for_nodes(false);
+  of_now_ = for_nodes(false);
   run.live = true;
-  return out;
+  of_now_ns_ = monotonic_ns();
+  of_now_took_ns_ = of_now_ns_ - begin_ns;
+  return of_now_;
 }
 
 std::string HubRun::health_json() const {

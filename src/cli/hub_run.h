@@ -69,6 +69,8 @@ class HubRun {
   int64_t committed_ns_ = 0, diagnosed_ns_ = 0, diagnosing_took_ns_ = 0;
   bool storing_fails_ = false;
   std::string verdict_;
+  hub::pb::JobSummary of_now_;  // many nodes may end at once
+  int64_t of_now_ns_ = 0, of_now_took_ns_ = 0;
 };
 
 }  // namespace stepscope::cli

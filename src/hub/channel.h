@@ -22,7 +22,7 @@ namespace stepscope::hub {
 class Channel {
  public:
   static constexpr size_t kMaxQueued = 64 << 20;
-  using Executor = boost::asio::io_context::executor_type;
+  static constexpr const char* kClosed = "closed";  // the error of what close() ended
 
   virtual ~Channel() = default;
 

@@ -16,9 +16,9 @@ constexpr size_t kMaxRunNotices = 64;
 constexpr int64_t kSilentNs = 5'000'000'000;  // a lost node's ranks may be taken by another then
 constexpr int64_t kStepless = 30'000'000'000;  // so may those that make no step for so long
 // Of all ranks together; what is kept of each depends on how many there are. About 300, 900 and 120
-// bytes each: 4,096 ranks stay below 600 MB.
-constexpr size_t kRawBudget = 1'000'000, kRollupBudget = 80'000, kMemoryBudget = 500'000;
-constexpr size_t kLeastRaw = 200, kLeastRollups = 20, kLeastMemory = 120;
+// bytes each; judging them takes as much again for a moment.
+constexpr size_t kRawBudget = 500'000, kRollupBudget = 80'000, kMemoryBudget = 500'000;
+constexpr size_t kLeastRaw = 120, kLeastRollups = 20, kLeastMemory = 120;
 
 size_t share_of(size_t budget, size_t ranks, size_t least, size_t most) {
   return std::clamp(budget / std::max<size_t>(ranks, 1), least, most);

@@ -256,11 +256,11 @@ TEST(Job, StaysSmallWithManyRanks) {
   nodes[39]->make_steps(1500);
   Wire(*nodes[39], job, 0).send(0);
   const RankHistory& rank = job.run().ranks.back();
-  EXPECT_EQ(rank.raw.size(), 200u);
+  EXPECT_EQ(rank.raw.size(), 120u);
   EXPECT_LE(rank.rollups[0].size(), 20u);
   int64_t steady = 0;
   for (const StepBlock& block : rank.steady_blocks()) steady += block.count;
-  EXPECT_GT(steady, 200);  // the rollups still tell of the rest
+  EXPECT_GT(steady, 120);  // the rollups still tell of the rest
   EXPECT_EQ(job.lost_steps(), 0);
 }
 

@@ -377,7 +377,7 @@ Handshake handshake_with(TestHub& hub, Versions versions, Token token) {
   boost::asio::io_context io;
   Handshake out;
   const Endpoint endpoint{.host = "127.0.0.1", .port = hub.port(), .tls = false};
-  const auto channel = make_channel(io, boost::asio::ip::tcp::socket(io), {});
+  auto channel = make_channel(io, boost::asio::ip::tcp::socket(io), {});
   boost::asio::co_spawn(
       io,
       [&]() -> boost::asio::awaitable<void> {
@@ -385,6 +385,7 @@ Handshake handshake_with(TestHub& hub, Versions versions, Token token) {
         EXPECT_TRUE(connected) << connected.error().message;
         out = co_await greet_hub(channel, token, versions);
         channel->close();
+        channel.reset();  // with its timers
       },
       boost::asio::detached);
   io.run();
@@ -427,16 +428,18 @@ TEST(Handshake, AHubWithoutTheTokenIsNotBelieved) {
         welcome.mutable_welcome()->set_mac(std::string(32, 'x'));
         hub->send(welcome.SerializeAsString());
         (void)co_await hub->read();
+        hub->close();
       },
       boost::asio::detached);
   Handshake out;
-  const auto channel = make_channel(io, boost::asio::ip::tcp::socket(io), {});
+  auto channel = make_channel(io, boost::asio::ip::tcp::socket(io), {});
   boost::asio::co_spawn(
       io,
       [&]() -> boost::asio::awaitable<void> {
         (void)co_await channel->connect(endpoint);
         out = co_await greet_hub(channel, kToken);
         channel->close();
+        channel.reset();  // with its timers
       },
       boost::asio::detached);
   io.run();

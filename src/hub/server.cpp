@@ -53,6 +53,7 @@ struct Server::Impl {
   asio::awaitable<void> repeat(std::chrono::milliseconds time, std::function<void()> tick);
   asio::awaitable<void> let_go(std::shared_ptr<Session> session, pb::ToNode message);
   void answer_waiting();
+  void answer(const std::shared_ptr<Session>& session, const pb::JobSummary& summary);
   void refuse(const Session& session, const std::string& kind, const std::string& why);
 
   ServerOptions options;
@@ -202,11 +203,12 @@ asio::awaitable<bool> Server::Impl::greet(std::shared_ptr<Session> session) {
     channel->limit_message(kMaxMessageBytes);
     co_return true;
   }
-  if (*late) {
+  if (*late && handshake.problem == Channel::kClosed) {
     out_of_time();
     co_return false;
   }
   refuse(*session, handshake.kind, handshake.problem);
+  if (*late) co_return false;
   asio::steady_timer linger(io, kLingerTime);  // it may not listen to why
   linger.async_wait([channel](const boost::system::error_code& error) {
     if (!error) channel->close();
@@ -311,26 +313,27 @@ void Server::Impl::answer_waiting() {
     if (session->answered || session->goodbye_ns == 0 || !session->job ||
         now - session->goodbye_ns < kSummaryWaitNs || session->job->is_over(now))
       continue;
-    session->answered = true;
-    pb::ToNode message;
-    *message.mutable_summary() = jobs.summary_of_now(*session->job);
-    asio::co_spawn(io, let_go(session, std::move(message)), asio::detached);
+    answer(session, jobs.summary_of_now(*session->job));
   }
 }
 
+void Server::Impl::answer(const std::shared_ptr<Session>& session, const pb::JobSummary& summary) {
+  session->answered = true;
+  pb::ToNode message;
+  pb::JobSummary& out = *message.mutable_summary();
+  const size_t size = summary.summary_json().size();
+  if (size <= kJsonForAll ||
+      (session->job->has_lowest_rank(session->node) && size < kMaxMessageBytes))
+    out.set_summary_json(summary.summary_json());
+  out.set_complete(summary.complete());
+  out.set_card(summary.card());
+  out.set_folder(summary.folder());
+  asio::co_spawn(io, let_go(session, std::move(message)), asio::detached);
+}
+
 void Server::send_summary(const Job& job, const pb::JobSummary& summary) {
-  pb::JobSummary without = summary;
-  without.clear_summary_json();
-  for (const auto& session : impl_->members) {
-    if (session->job.get() != &job || session->answered) continue;
-    session->answered = true;
-    const bool whole = summary.summary_json().size() <= kJsonForAll ||
-                       (job.has_lowest_rank(session->node) &&
-                        summary.summary_json().size() < kMaxMessageBytes);
-    pb::ToNode message;
-    *message.mutable_summary() = whole ? summary : without;
-    asio::co_spawn(impl_->io, impl_->let_go(session, std::move(message)), asio::detached);
-  }
+  for (const auto& session : impl_->members)
+    if (session->job.get() == &job && !session->answered) impl_->answer(session, summary);
 }
 
 }  // namespace stepscope::hub
