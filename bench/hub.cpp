@@ -21,6 +21,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -150,9 +151,8 @@ std::vector<Sender> make_senders(const Setup& setup, const Hub& hub) {
 }
 
 size_t joined(const std::vector<Sender>& senders) {
-  return static_cast<size_t>(std::count_if(senders.begin(), senders.end(), [](const Sender& s) {
-    return s.link->state().joined;
-  }));
+  return static_cast<size_t>(std::count_if(senders.begin(), senders.end(),
+                                           [](const Sender& s) { return s.link->state().joined; }));
 }
 
 int run(const Setup& setup) {
@@ -189,7 +189,8 @@ int run(const Setup& setup) {
     }
     for (Sender& sender : senders) {
       for (RankHistory& rank : sender.run.ranks) {
-        rank.add(step_of(rank.rank, number, due_ns, number >= slow_from, random), sender.run.settings);
+        rank.add(step_of(rank.rank, number, due_ns, number >= slow_from, random),
+                 sender.run.settings);
         rank.keep(50, 10, 10);  // 512 agents in one process
         rank.doing = Doing{"forward", number, kMs, true};
       }
@@ -203,27 +204,34 @@ int run(const Setup& setup) {
   const double cpu = cpu_s(hub.pid) - cpu_before;
   const double seconds = static_cast<double>(monotonic_ns() - begin_ns) / 1e9;
   const int64_t running_mb = status_kb(hub.pid, "VmHWM:") / 1024;
-  // Each first only says goodbye; then the node with rank 0 waits for the summary.
   const int64_t end_ns = monotonic_ns();
-  for (Sender& sender : senders) (void)sender.link->finish(sender.run, 0, monotonic_ns() + kMs * 2);
-  const auto summary =
-      senders.front().link->finish(senders.front().run, 0, monotonic_ns() + 60 * kSecond);
+  std::vector<std::optional<hub::pb::JobSummary>> summaries(senders.size());
+  std::vector<std::thread> ends;
+  for (size_t i = 0; i < senders.size(); ++i)
+    ends.emplace_back([&, i] {
+      summaries[i] = senders[i].link->finish(senders[i].run, 0, monotonic_ns() + 60 * kSecond);
+    });
+  for (std::thread& end : ends) end.join();
+  const auto& summary = summaries.front();
   const double drain = static_cast<double>(monotonic_ns() - end_ns) / 1e9;
-  std::printf("sent         %lld ranks x %lld steps in %.1f s; the senders were %.2f s late at worst\n",
-              static_cast<long long>(setup.ranks), static_cast<long long>(steps), seconds,
-              static_cast<double>(late_ns) / 1e9);
+  const double late = static_cast<double>(late_ns) / 1e9;
+  const double named = named_ns == 0 ? -1 : static_cast<double>(named_ns - slow_ns) / 1e9;
+  const int64_t most_mb = status_kb(hub.pid, "VmHWM:") / 1024;
+  const bool complete = summary && summary->complete();
+  std::printf(
+      "sent         %d ranks x %lld steps in %.1f s; the senders were %.2f s late at worst\n",
+      setup.ranks, static_cast<long long>(steps), seconds, late);
   std::printf("hub          %.2f cores; at most %lld MB while running, %lld MB with the end\n",
-              cpu / seconds, static_cast<long long>(running_mb),
-              static_cast<long long>(status_kb(hub.pid, "VmHWM:") / 1024));
-  if (named_ns != 0)
-    std::printf("verdict      new one %.1f s after its cause began\n",
-                static_cast<double>(named_ns - slow_ns) / 1e9);
-  else
-    std::printf("verdict      INPUT_BOUND was not named\n");
-  std::printf("end          summary after %.1f s: %s\n", drain, !summary               ? "none"
-                                                              : summary->complete() ? "complete"
-                                                                                    : "of now");
+              cpu / seconds, static_cast<long long>(running_mb), static_cast<long long>(most_mb));
+  std::printf("verdict      a new one %.1f s after its cause began (-1: none)\n", named);
+  std::printf("end          summary after %.1f s: %s\n", drain,
+              complete ? "complete" : "not complete");
   if (summary) std::printf("%s\n", summary->card().c_str());
+  std::printf(
+      "{\"ranks\": %d, \"hub_cores\": %.3f, \"hub_mb\": %lld, \"senders_late_s\": %.3f, "
+      "\"verdict_s\": %.2f, \"end_s\": %.2f, \"complete\": %s}\n",
+      setup.ranks, cpu / seconds, static_cast<long long>(most_mb), late, named, drain,
+      complete ? "true" : "false");
   senders.clear();
   kill(hub.pid, SIGTERM);
   waitpid(hub.pid, nullptr, 0);

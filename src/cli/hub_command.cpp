@@ -116,10 +116,12 @@ int hub_main(const HubOptions& options) {
 
 void add_hub(CLI::App& app, Action& action) {
   const auto options = std::make_shared<HubOptions>();
-  CLI::App* hub_app = app.add_subcommand("hub", "Join the nodes of runs: one report for all of them");
+  CLI::App* hub_app =
+      app.add_subcommand("hub", "Join the nodes of runs: one report for all of them");
   hub_app->footer(
       "Each node runs: stepscope run --hub URL --token-file FILE CMD...\n"
-      "Runs are told apart by their id (torchrun's, Slurm's, or --run-id). A hub that was killed and\n"
+      "Runs are told apart by their id (torchrun's, Slurm's, or --run-id). A hub that was killed "
+      "and\n"
       "started again in the same folder goes on with its runs. SIGTERM writes their summaries.");
   hub_app->add_option("--listen", options->listen, "Where nodes connect")
       ->option_text("ADDR:PORT")

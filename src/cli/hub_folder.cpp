@@ -52,8 +52,8 @@ Status write_summary_of_hub(const std::string& folder, const hub::pb::JobSummary
     if (const Status written = write_file(folder + "/summary.json", json + "\n", 0644, true);
         !written)
       return written;
-  const std::string mark = format_key_values({{"folder", printable(summary.folder())},
-                                              {"complete", summary.complete() ? "1" : "0"}});
+  const std::string mark = format_key_values(
+      {{"folder", printable(summary.folder())}, {"complete", summary.complete() ? "1" : "0"}});
   if (const Status marked = write_file(folder + kFromHub, mark); !marked) return marked;
   return write_file(folder + "/summary.txt", summary.card(), 0644, true);
 }

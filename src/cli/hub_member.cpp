@@ -71,8 +71,7 @@ void HubMember::start_hub(const std::string& segment_folder) {
                                     "--run-dir",    info_.folder + "/hub",
                                     "--until-gone", segment_folder};
   if (!value("tls_cert").empty())
-    words.insert(words.end(),
-                 {"--tls-cert", value("tls_cert"), "--tls-key", value("tls_key")});
+    words.insert(words.end(), {"--tls-cert", value("tls_cert"), "--tls-key", value("tls_key")});
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -97,8 +96,8 @@ void HubMember::join(const RunHistory& run, bool last_chance) {
   for (size_t i = 0; id.empty() && i < run.ranks.size(); ++i) {
     const auto environment = environment_of(run.ranks[i].pid);
     if (!environment) continue;
-    const Identity identity =
-        choose_identity({.run_id_flag = "", .environment = *environment, .pid_namespace = info_.pid_namespace});
+    const Identity identity = choose_identity(
+        {.run_id_flag = "", .environment = *environment, .pid_namespace = info_.pid_namespace});
     id = identity.shared ? identity.id : info_.id;
   }
   if (id.empty() && !last_chance) return;
@@ -120,7 +119,8 @@ void HubMember::join(const RunHistory& run, bool last_chance) {
   options.join.set_run_id(id.empty() ? info_.id : id);
   options.join.set_run_name(info_.name);
   for (const std::string& word : info_.command) options.join.add_command(word);
-  for (const auto& [key, setting] : info_.settings) (*options.join.mutable_settings())[key] = setting;
+  for (const auto& [key, setting] : info_.settings)
+    (*options.join.mutable_settings())[key] = setting;
   options.join.set_node(host_name());
   options.join.set_instance(instance_of(info_, segment_folder_));
   link_ = std::make_unique<hub::Link>(std::move(options));
@@ -147,7 +147,8 @@ std::string HubMember::finish(const RunHistory& run, const std::string& folder,
     return written ? "" : "the summary of the whole run was not stored: " + written.error().message;
   }
   std::string why = state.problem.empty() ? "no answer in time" : state.problem;
-  if (!state.ever_joined) return hub + " was not joined: " + why + "; what follows is of this node's ranks alone";
+  if (!state.ever_joined)
+    return hub + " was not joined: " + why + "; what follows is of this node's ranks alone";
   return hub + " gave no summary of the whole run: " + why +
          "; what follows is of this node's ranks alone";
 }

@@ -67,7 +67,8 @@ void add_hub_flags(CLI::App& run_app, HubFlags& flags) {
       ->option_text("ADDR:PORT");
   run_app.add_option("--token-file", flags.token_file, "File (mode 600) with the hub's token")
       ->option_text("FILE");
-  run_app.add_option("--ca", flags.ca, "Who signed the hub's certificate, PEM")->option_text("FILE");
+  run_app.add_option("--ca", flags.ca, "Who signed the hub's certificate, PEM")
+      ->option_text("FILE");
   run_app.add_option("--pin", flags.pin, "SHA-256 fingerprint of the hub's certificate")
       ->option_text("SHA256");
   run_app.add_option("--tls-cert", flags.tls_cert, "With --hub-listen: the certificate, PEM")

@@ -19,7 +19,7 @@ namespace stepscope::cli {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kDiagnosePause = 3;  // times what the last diagnosis took, and at least a second
+constexpr int64_t kDiagnosePause = 2;  // times what the last diagnosis took, and at least a second
 constexpr int64_t kSummaryPause = 10;  // the same for a summary of now
 constexpr size_t kMaxCommand = 1000, kMaxWord = 4096;
 const report::CardStyle kPlain{.colour = false, .unicode = true, .width = 80};
@@ -115,23 +115,20 @@ Status HubRun::meet() {
   if (!lock_) return Error{"another process keeps " + folder, ""};
   if (const Status written = write_run_info(folder, info_); !written) return written;
   meeting_folder_ = folder;
-  const serve::Api api{.health = [this] { return health_json(); },
-                       .summary =
-                           [this] {
-                             return report::to_json(summarize(monotonic_ns(), true)) + "\n";
-                           },
-                       .card =
-                           [this](const report::CardStyle& style) {
-                             return report::card(summarize(monotonic_ns(), true), style);
-                           },
-                       .control =
-                           [this](serve::ControlWord word) {
-                             if (word == serve::ControlWord::kWrite)
-                               (void)write_files(summarize(monotonic_ns(), true));
-                           }};
-  return loop_.listen(folder + "/api.sock", [api](const serve::Request& request) {
-    return serve::route(api, request);
-  });
+  const serve::Api api{
+      .health = [this] { return health_json(); },
+      .summary = [this] { return report::to_json(summarize(monotonic_ns(), true)) + "\n"; },
+      .card =
+          [this](const report::CardStyle& style) {
+            return report::card(summarize(monotonic_ns(), true), style);
+          },
+      .control =
+          [this](serve::ControlWord word) {
+            if (word == serve::ControlWord::kWrite)
+              (void)write_files(summarize(monotonic_ns(), true));
+          }};
+  return loop_.listen(folder + "/api.sock",
+                      [api](const serve::Request& request) { return serve::route(api, request); });
 }
 
 void HubRun::commit(int64_t now_ns) {
@@ -232,8 +229,8 @@ hub::pb::JobSummary HubRun::summary_of_now(int64_t now_ns) {
   for (size_t i = 0; i < unended.size() && i < 4; ++i) names += (i > 0 ? ", " : "") + unended[i];
   if (!unended.empty())
     run.notices.push_back("other nodes were still running (" + names +
-                          (unended.size() > 4 ? ", ..." : "") +
-                          "): the whole run will be in " + info_.folder + " of the hub");
+                          (unended.size() > 4 ? ", ..." : "") + "): the whole run will be in " +
+                          info_.folder + " of the hub");
   run.live = false;
   of_now_ = for_nodes(false);
   run.live = true;
@@ -250,9 +247,8 @@ std::string HubRun::health_json() const {
     entry["alive"] = rank.doing ? json::value(rank.doing->alive) : json::value(nullptr);
     entry["phase"] = rank.doing ? json::value(rank.doing->phase) : json::value(nullptr);
     entry["step"] = rank.doing ? json::value(rank.doing->step) : json::value(nullptr);
-    entry["since_s"] = rank.doing
-                           ? json::value(static_cast<double>(rank.doing->for_ns) / 1e9)
-                           : json::value(nullptr);
+    entry["since_s"] = rank.doing ? json::value(static_cast<double>(rank.doing->for_ns) / 1e9)
+                                  : json::value(nullptr);
     ranks.push_back(std::move(entry));
   }
   const json::object health{{"schema", 1},

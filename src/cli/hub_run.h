@@ -44,8 +44,8 @@ class HubRun {
 
   // The first words of the verdict when they have changed since the last time.
   std::optional<std::string> tick(int64_t now_ns);
-  hub::pb::JobSummary finish(int64_t now_ns);          // the run is over
-  void leave(int64_t now_ns);                          // the hub ends, the run may go on with another
+  hub::pb::JobSummary finish(int64_t now_ns);  // the run is over
+  void leave(int64_t now_ns);                  // the hub ends, the run may go on with another
   hub::pb::JobSummary summary_of_now(int64_t now_ns);  // for a node that ends before others
 
  private:

@@ -49,8 +49,7 @@ std::string HubRuns::earlier_folder(const hub::pb::Join& join) const {
 
 Result<std::string> HubRuns::new_folder(const hub::pb::Join& join, std::string& name) const {
   FolderRequest request;
-  name = check_name(join.run_name()) ? join.run_name()
-                                     : "run-" + time_label(wall_ns());
+  name = check_name(join.run_name()) ? join.run_name() : "run-" + time_label(wall_ns());
   request.name = name;
   request.cwd = cwd_;
   request.run_id = join.run_id();
@@ -62,7 +61,8 @@ Result<std::string> HubRuns::new_folder(const hub::pb::Join& join, std::string& 
   auto folder = make_run_folder(request);
   if (!folder) return folder.error();
   if (folder->path.empty())
-    return Error{folder->notices.empty() ? "there is no place for the run" : folder->notices[0], ""};
+    return Error{folder->notices.empty() ? "there is no place for the run" : folder->notices[0],
+                 ""};
   for (const std::string& notice : folder->notices) log_.say(notice);
   return folder->path;
 }

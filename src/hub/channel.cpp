@@ -53,8 +53,8 @@ class Socket final : public Channel, public std::enable_shared_from_this<Socket<
     const auto self = this->shared_from_this();
     lowest().expires_after(kHandshakeTime);
     if constexpr (std::is_same_v<Stream, Tls>) {
-      const auto [error] = co_await stream_.next_layer().async_handshake(
-          asio::ssl::stream_base::server, kNoThrow);
+      const auto [error] =
+          co_await stream_.next_layer().async_handshake(asio::ssl::stream_base::server, kNoThrow);
       if (error) co_return Error{"TLS failed: " + words(error), ""};
     }
     beast::flat_buffer buffer(kMaxHttpBytes);
@@ -92,8 +92,8 @@ class Socket final : public Channel, public std::enable_shared_from_this<Socket<
     if constexpr (std::is_same_v<Stream, Tls>) {
       if (!SSL_set_tlsext_host_name(stream_.next_layer().native_handle(), hub.host.c_str()))
         co_return Error{"TLS cannot be set up", ""};
-      const auto [error] = co_await stream_.next_layer().async_handshake(
-          asio::ssl::stream_base::client, kNoThrow);
+      const auto [error] =
+          co_await stream_.next_layer().async_handshake(asio::ssl::stream_base::client, kNoThrow);
       if (error) co_return Error{"TLS failed: " + words(error), ""};
     }
     lowest().expires_never();
@@ -157,7 +157,8 @@ class Socket final : public Channel, public std::enable_shared_from_this<Socket<
     while (!self->queue_.empty() && !self->closed_) {
       const std::string message = std::move(self->queue_.front());
       self->queue_.pop_front();
-      const auto [error, size] = co_await self->stream_.async_write(asio::buffer(message), kNoThrow);
+      const auto [error, size] =
+          co_await self->stream_.async_write(asio::buffer(message), kNoThrow);
       self->queued_ -= std::min(self->queued_, message.size());
       if (error) self->close();
     }

@@ -26,7 +26,7 @@ class Channel {
 
   virtual ~Channel() = default;
 
-  virtual boost::asio::awaitable<Status> accept() = 0;                     // the hub's side
+  virtual boost::asio::awaitable<Status> accept() = 0;                      // the hub's side
   virtual boost::asio::awaitable<Status> connect(const Endpoint& hub) = 0;  // the node's
   virtual boost::asio::awaitable<Result<std::string>> read() = 0;
   virtual void send(std::string message) = 0;

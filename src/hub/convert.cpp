@@ -30,9 +30,9 @@ std::array<int64_t StepParts::*, 6> part_fields() {
 // In the order of hub.proto's NodeState::gauges.
 template <typename Node, typename Use>
 void each_gauge(Node& node, Use use) {
-  for (auto* gauge : {&node.cpu_cores, &node.cpu_throttled_share, &node.memory_bytes,
-                      &node.job_memory_bytes, &node.disk_read_bps, &node.disk_write_bps,
-                      &node.net_rx_bps, &node.net_tx_bps})
+  for (auto* gauge :
+       {&node.cpu_cores, &node.cpu_throttled_share, &node.memory_bytes, &node.job_memory_bytes,
+        &node.disk_read_bps, &node.disk_write_bps, &node.net_rx_bps, &node.net_tx_bps})
     use(*gauge);
 }
 
@@ -211,8 +211,7 @@ std::optional<StepSample> step_of(const pb::Step& from) {
   to[Phase::kOther] += left_ns;  // phases add up to the step, whatever was sent
   const auto parts = part_fields();
   for (size_t i = 0; i < parts.size() && static_cast<int>(i) < from.part_ns_size(); ++i)
-    to.parts.*parts[i] =
-        std::clamp<int64_t>(from.part_ns(static_cast<int>(i)), 0, from.total_ns());
+    to.parts.*parts[i] = std::clamp<int64_t>(from.part_ns(static_cast<int>(i)), 0, from.total_ns());
   to.failed = (from.flags() & kFailed) != 0;
   to.profiled = (from.flags() & kProfiled) != 0;
   to.compiled = (from.flags() & kCompiled) != 0;

@@ -31,7 +31,7 @@ std::optional<Doing> doing_of(const pb::Doing& from);
 void take_identity(const pb::Identity& from, RankHistory& to);  // but the attempt
 // rank's totals = base + last.
 void take_totals(const pb::Totals& base, const pb::Totals& last, RankHistory& to);
-void subtract(const pb::Totals& what, pb::Totals& from);  // the occurrences' recent ones stay
+void subtract(const pb::Totals& what, pb::Totals& from);     // the occurrences' recent ones stay
 void take_node(const pb::NodeState& from, NodeHistory& to);  // but its name
 std::string short_text(std::string_view text, size_t max_bytes);  // printable
 

@@ -65,8 +65,8 @@ Result<Endpoint> parse_url(std::string_view text) {
 
 std::string url_of(const Endpoint& endpoint) {
   const bool v6 = endpoint.host.find(':') != std::string::npos;
-  return (endpoint.tls ? "https://" : "http://") + (v6 ? "[" + endpoint.host + "]" : endpoint.host) +
-         ":" + std::to_string(endpoint.port);
+  return (endpoint.tls ? "https://" : "http://") +
+         (v6 ? "[" + endpoint.host + "]" : endpoint.host) + ":" + std::to_string(endpoint.port);
 }
 
 }  // namespace stepscope::hub

@@ -17,10 +17,8 @@ std::string range(const Versions& versions) {
 }
 
 Handshake failed(std::string kind, std::string problem, bool for_good = false) {
-  return {.done = false,
-          .for_good = for_good,
-          .problem = std::move(problem),
-          .kind = std::move(kind)};
+  return {
+      .done = false, .for_good = for_good, .problem = std::move(problem), .kind = std::move(kind)};
 }
 
 Handshake succeeded() {
@@ -29,8 +27,7 @@ Handshake succeeded() {
   return out;
 }
 
-Handshake refuse(Channel& channel, std::string kind, const std::string& told,
-                 std::string problem) {
+Handshake refuse(Channel& channel, std::string kind, const std::string& told, std::string problem) {
   pb::ToNode message;
   message.mutable_refused()->set_reason(told);
   message.mutable_refused()->set_for_good(true);
@@ -68,12 +65,13 @@ asio::awaitable<Handshake> greet_node(std::shared_ptr<Channel> channel, const To
   if (!version)
     co_return refuse(*channel, "protocol",
                      "this hub (" + product() + ") speaks protocol " + range(ours) +
-                         ", the node (" + short_text(hello.product(), kMaxName) +
-                         ") speaks " + range(theirs) + ": install the same stepscope on both",
+                         ", the node (" + short_text(hello.product(), kMaxName) + ") speaks " +
+                         range(theirs) + ": install the same stepscope on both",
                      short_text(hello.product(), kMaxName) + " speaks protocol " + range(theirs) +
                          ", this hub " + range(ours));
   if (hello.nonce().size() != kNonceBytes)
-    co_return refuse(*channel, "garbage", "the nonce has a wrong size", "its nonce has a wrong size");
+    co_return refuse(*channel, "garbage", "the nonce has a wrong size",
+                     "its nonce has a wrong size");
   const std::string nonce = make_nonce();
   if (nonce.empty()) co_return failed("random", "the system gives no random bytes");
   pb::ToNode challenge;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxRanksOfUpdate = 4096;
 constexpr size_t kMaxRunNotices = 64;
-constexpr int64_t kSilentNs = 5'000'000'000;  // a lost node's ranks may be taken by another then
+constexpr int64_t kSilentNs = 5'000'000'000;   // a lost node's ranks may be taken by another then
 constexpr int64_t kStepless = 30'000'000'000;  // so may those that make no step for so long
 // Of all ranks together; what is kept of each depends on how many there are. About 300, 900 and 120
 // bytes each; judging them takes as much again for a moment.
@@ -163,8 +163,7 @@ int64_t Job::shift_for(pb::StoredRank& stored, int64_t begin_ns, const RankHisto
   return stored.shift_ns();
 }
 
-Status Job::take_steps(pb::StoredRank& stored, const pb::RankUpdate& update,
-                       RankHistory& history) {
+Status Job::take_steps(pb::StoredRank& stored, const pb::RankUpdate& update, RankHistory& history) {
   for (const pb::Step& sent : update.steps()) {
     if (!is_newer(sent, stored)) continue;
     auto step = step_of(sent);
@@ -187,8 +186,8 @@ Status Job::take_steps(pb::StoredRank& stored, const pb::RankUpdate& update,
     if (sent.mono_ns() <= stored.memory_ns()) continue;
     auto sample = memory_of(sent);
     if (!sample)
-      return Error{
-          "a memory sample of rank " + std::to_string(stored.rank()) + " cannot be true", ""};
+      return Error{"a memory sample of rank " + std::to_string(stored.rank()) + " cannot be true",
+                   ""};
     sample->mono_ns += stored.shift_ns();
     history.add(*sample);
     stored.set_memory_ns(sent.mono_ns());
@@ -205,8 +204,7 @@ void Job::keep_bounded(RankHistory& history) const {
 
 Status Job::take_rank(size_t number, const pb::RankUpdate& update, int64_t now_ns, Taken& taken) {
   const int32_t rank = update.rank();
-  if (rank < 0 || rank >= kMaxRank)
-    return Error{"rank " + std::to_string(rank) + " is none", ""};
+  if (rank < 0 || rank >= kMaxRank) return Error{"rank " + std::to_string(rank) + " is none", ""};
   if (run_.ranks.size() >= kMaxRanks && !owners_.contains(rank))
     return Error{"more than " + std::to_string(kMaxRanks) + " ranks", ""};
   Node& node = nodes_[number];

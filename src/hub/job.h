@@ -44,7 +44,8 @@ class Job {
   struct Taken {
     bool send_again = false;  // the node is to be told again what we have
   };
-  Result<Taken> update(size_t node, const pb::Update& update, int64_t now_ns);  // Error: a broken promise
+  Result<Taken> update(size_t node, const pb::Update& update,
+                       int64_t now_ns);  // Error: a broken promise
   void goodbye(size_t node, const pb::Goodbye& goodbye, int64_t now_ns);
   void lost(size_t node, int64_t now_ns);  // its connection
 

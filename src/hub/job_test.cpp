@@ -221,7 +221,8 @@ TEST(Job, IsOverWhenAllSaidGoodbyeOrVanished) {
   job.refresh(161 * kSecond);
   EXPECT_FALSE(job.run().exit_code);
   ASSERT_EQ(job.run().notices.size(), 1u);
-  EXPECT_EQ(job.run().notices[0], "node b vanished without a goodbye: what it sent until then is here");
+  EXPECT_EQ(job.run().notices[0],
+            "node b vanished without a goodbye: what it sent until then is here");
   Wire back(b, job, 170 * kSecond);
   EXPECT_FALSE(job.is_over(170 * kSecond));
   goodbye.set_exit_code(3);

@@ -50,10 +50,10 @@ class Link {
                                        int64_t deadline_ns);
 
   struct State {
-    bool joined = false;       // now
+    bool joined = false;  // now
     bool ever_joined = false;
-    bool refused = false;      // for good: version, token
-    std::string problem;       // why not joined; may be empty
+    bool refused = false;  // for good: version, token
+    std::string problem;   // why not joined; may be empty
     int64_t problem_since_ns = 0;
   };
   State state() const;

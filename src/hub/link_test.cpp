@@ -51,8 +51,8 @@ struct Certificate {
     X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
                                reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
     X509_set_issuer_name(x, subject);
-    X509_EXTENSION* names = X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name,
-                                                "DNS:localhost,IP:127.0.0.1");
+    X509_EXTENSION* names =
+        X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1");
     X509_add_ext(x, names, -1);
     X509_EXTENSION_free(names);
     X509_sign(x, pair, EVP_sha256());
@@ -258,7 +258,8 @@ TEST(Link, GoesOnWithAHubThatWasKilledAndCameBack) {
   }
   ServerOptions again;
   again.listen.port = port;
-  TestHub second(std::move(again), std::make_shared<Job>(std::move(committed), stored, monotonic_ns()));
+  TestHub second(std::move(again),
+                 std::make_shared<Job>(std::move(committed), stored, monotonic_ns()));
   const auto summary = link->finish(a.run, 0, monotonic_ns() + 20 * kSecond);
   // It may have taken longer to connect again than finish() waits for a hub that does not answer.
   if (!summary) {

@@ -78,8 +78,9 @@ Status Server::listen() {
   };
   boost::system::error_code error;
   Tcp::resolver resolver(impl_->io);
-  const auto found = resolver.resolve(where.host, std::to_string(where.port),
-                                      Tcp::resolver::passive | Tcp::resolver::numeric_service, error);
+  const auto found =
+      resolver.resolve(where.host, std::to_string(where.port),
+                       Tcp::resolver::passive | Tcp::resolver::numeric_service, error);
   if (error || found.empty()) return fail(error);
   const Tcp::endpoint endpoint = found.begin()->endpoint();
   Tcp::acceptor& acceptor = impl_->acceptor;
@@ -150,8 +151,7 @@ asio::awaitable<void> Server::Impl::accept() {
   }
 }
 
-void Server::Impl::refuse(const Session& session, const std::string& kind,
-                          const std::string& why) {
+void Server::Impl::refuse(const Session& session, const std::string& kind, const std::string& why) {
   log.say_often("refused, " + kind, "refused " + session.peer + ": " + why, monotonic_ns());
 }
 
@@ -223,8 +223,9 @@ asio::awaitable<void> Server::Impl::listen_to(std::shared_ptr<Session> session) 
     auto bytes = co_await session->channel->read();
     if (!bytes) {
       if (session->job && session->goodbye_ns == 0)
-        log.say_often("lost a node", "lost node " + session->job->shown_name(session->node) +
-                                         " (" + session->peer + "): " + bytes.error().message,
+        log.say_often("lost a node",
+                      "lost node " + session->job->shown_name(session->node) + " (" +
+                          session->peer + "): " + bytes.error().message,
                       monotonic_ns());
       else if (!session->job)
         refuse(*session, "no run", "it joined no run: " + bytes.error().message);

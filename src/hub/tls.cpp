@@ -16,7 +16,8 @@ namespace {
 std::string fingerprint(const X509* certificate) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int size = 0;
-  if (certificate == nullptr || X509_digest(certificate, EVP_sha256(), digest, &size) != 1) return "";
+  if (certificate == nullptr || X509_digest(certificate, EVP_sha256(), digest, &size) != 1)
+    return "";
   return hex({reinterpret_cast<const char*>(digest), size});
 }
 

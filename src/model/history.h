@@ -50,7 +50,7 @@ struct MemorySample {  // taken once a second by the agent
 
 // What a rank's process does at this moment.
 struct Doing {
-  std::string phase;   // a phase's name or the user's
+  std::string phase;  // a phase's name or the user's
   int64_t step = 0;
   int64_t for_ns = 0;  // how long already
   bool alive = false;  // its process
