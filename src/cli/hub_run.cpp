@@ -70,7 +70,13 @@ HubRun::HubRun(store::Store store, RunHistory run, const std::vector<std::string
     job_->note(met.error().message + ": other commands do not see that this run is live");
 }
 
-HubRun::~HubRun() = default;
+HubRun::~HubRun() { part(); }
+
+void HubRun::part() {
+  loop_ = serve::Loop();
+  if (!meeting_folder_.empty()) remove_segment_folder(meeting_folder_);
+  meeting_folder_.clear();
+}
 
 Result<std::unique_ptr<HubRun>> HubRun::create(const std::string& folder, const std::string& name,
                                                const hub::pb::Join& join) {
@@ -103,6 +109,17 @@ Result<std::unique_ptr<HubRun>> HubRun::open(const std::string& folder) {
   RunInfo info = info_of(*run);
   return std::unique_ptr<HubRun>(new HubRun(std::move(*store), std::move(*run),
                                             pieces_of(std::move(*positions)), std::move(info)));
+}
+
+bool HubRun::knows(const std::string& folder, const std::string& instance) {
+  auto store = store::Store::open(folder);
+  if (!store) return false;
+  auto positions = store->positions();
+  if (!positions) return false;
+  for (const std::string& piece : pieces_of(std::move(*positions)))
+    if (hub::pb::StoredNode node; node.ParseFromString(piece) && node.instance() == instance)
+      return true;
+  return false;
 }
 
 Status HubRun::meet() {
@@ -205,16 +222,13 @@ hub::pb::JobSummary HubRun::finish(int64_t now_ns) {
   const report::Summary summary = summarize(now_ns, false);
   (void)store_.finish(job_->run(), findings_);  // a failed one was said by commit
   if (const Status written = write_files(summary); !written) job_->note(written.error().message);
-  loop_ = serve::Loop();
-  if (!meeting_folder_.empty()) remove_segment_folder(meeting_folder_);
-  meeting_folder_.clear();
+  part();
   return for_nodes(true);
 }
 
 void HubRun::leave(int64_t now_ns) {
   commit(now_ns);
   (void)write_files(summarize(now_ns, true));
-  loop_ = serve::Loop();
 }
 
 hub::pb::JobSummary HubRun::summary_of_now(int64_t now_ns) {

@@ -37,6 +37,8 @@ class HubRun {
                                                 const hub::pb::Join& join);
   // Of an earlier hub.
   static Result<std::unique_ptr<HubRun>> open(const std::string& folder);
+  // Whether a node of that instance was in the run that the folder holds.
+  static bool knows(const std::string& folder, const std::string& instance);
   ~HubRun();
 
   const std::shared_ptr<hub::Job>& job() const { return job_; }
@@ -51,6 +53,7 @@ class HubRun {
  private:
   HubRun(store::Store store, RunHistory run, const std::vector<std::string>& stored, RunInfo info);
   Status meet();
+  void part();  // nobody meets here any more
   void commit(int64_t now_ns);
   const std::vector<Finding>& diagnose(int64_t now_ns, bool now);
   report::Summary summarize(int64_t now_ns, bool live);

@@ -41,8 +41,7 @@ std::string HubRuns::earlier_folder(const hub::pb::Join& join) const {
     const auto history = read_history(folder);
     if (!history) continue;
     if (history->live) return folder;
-    const auto store = HubRun::open(folder);
-    if (store && (*store)->job()->knows(join.instance())) return folder;
+    if (HubRun::knows(folder, join.instance())) return folder;
   }
   return "";
 }

@@ -49,7 +49,6 @@ class Job {
   void goodbye(size_t node, const pb::Goodbye& goodbye, int64_t now_ns);
   void lost(size_t node, int64_t now_ns);  // its connection
 
-  bool knows(const std::string& instance) const { return by_instance_.contains(instance); }
   const std::string& shown_name(size_t node) const { return nodes_[node].stored.shown(); }
   size_t node_count() const { return nodes_.size(); }
   size_t connected_count() const;

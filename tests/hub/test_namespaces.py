@@ -70,9 +70,11 @@ class Hosts:
         self, host: str, folder: Path, *command: str, **changes: str
     ) -> subprocess.Popen[str]:
         folder.mkdir(exist_ok=True)
-        import stepscope
+        home = os.environ.get("STEPSCOPE_HOME")
+        if home is None:
+            import stepscope
 
-        home = str(Path(stepscope.__file__).parent)
+            home = str(Path(stepscope.__file__).parent)
         process = subprocess.Popen(
             ["ip", "netns", "exec", self.name[host], *command],
             cwd=folder,
