@@ -35,7 +35,7 @@ std::string words(const boost::system::error_code& error) {
     return "it hung up without a word";
   if (error == beast::error::timeout) return "no answer in time";
   if (error == websocket::error::message_too_big) return "it sent a message that is too large";
-  if (error == asio::error::operation_aborted) return Channel::kClosed;
+  if (error == asio::error::operation_aborted) return "closed";
   return error.message();
 }
 

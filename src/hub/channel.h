@@ -22,7 +22,6 @@ namespace stepscope::hub {
 class Channel {
  public:
   static constexpr size_t kMaxQueued = 64 << 20;
-  static constexpr const char* kClosed = "closed";  // the error of what close() ended
 
   virtual ~Channel() = default;
 

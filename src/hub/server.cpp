@@ -203,12 +203,11 @@ asio::awaitable<bool> Server::Impl::greet(std::shared_ptr<Session> session) {
     channel->limit_message(kMaxMessageBytes);
     co_return true;
   }
-  if (*late && handshake.problem == Channel::kClosed) {
+  if (*late) {
     out_of_time();
     co_return false;
   }
   refuse(*session, handshake.kind, handshake.problem);
-  if (*late) co_return false;
   asio::steady_timer linger(io, kLingerTime);  // it may not listen to why
   linger.async_wait([channel](const boost::system::error_code& error) {
     if (!error) channel->close();

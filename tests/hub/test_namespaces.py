@@ -159,7 +159,7 @@ class Job:
 
 
 def shape(summary: dict[str, Any]) -> list[tuple[int, int]]:
-    return [(rank["rank"], rank["steps"]["count"]) for rank in summary["ranks"]]
+    return [(rank["rank"], rank["steps"]) for rank in summary["ranks"]]
 
 
 def kill_hub(job: Job) -> None:
