@@ -1,6 +1,6 @@
 # System libraries, linked statically. What is missing is named with the one line that installs it.
 set(STEPSCOPE_APT "apt-get install -y g++ cmake ninja-build libboost1.81-dev libboost-json1.81-dev libfmt-dev \
-libsqlite3-dev libcli11-dev")
+libsqlite3-dev libcli11-dev protobuf-compiler libprotobuf-dev libssl-dev")
 macro(need name)
   find_package(${name} ${ARGN} QUIET)
   if(NOT ${name}_FOUND)
@@ -16,6 +16,9 @@ if(NOT STEPSCOPE_SANITIZE AND NOT STEPSCOPE_FUZZ)
   need(fmt)
   need(CLI11)
   need(SQLite3)
+  set(OPENSSL_USE_STATIC_LIBS ON)
+  need(OpenSSL)
+  need(Protobuf)
 endif()
 if(STEPSCOPE_TESTS)
   find_package(GTest REQUIRED)

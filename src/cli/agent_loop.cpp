@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/detached.h"
+#include "cli/hub_member.h"
 #include "cli/recording.h"
 #include "cli/recover.h"
 #include "cli/segment_folder.h"
@@ -82,6 +83,7 @@ class Agent {
         info_(info),
         alone_(alone),
         recording_(folder_, std::move(info)),
+        hub_(info_, folder_),
         signals_(std::move(signals)) {}
 
   int main();
@@ -99,6 +101,7 @@ class Agent {
   RunInfo info_;
   bool alone_;  // no supervisor
   Recording recording_;
+  HubMember hub_;
   Fd signals_, changes_;
   serve::Loop loop_;
   std::vector<Member> members_;
@@ -180,6 +183,7 @@ void Agent::tick() {
     recording_.sample_memory(now);
   }
   if (full_tick || recording_.fullest() >= agent::Segments::kCommitEarly) recording_.commit(now);
+  hub_.tick(recording_.run(), now);
   if (alone_ && closed_ns_ == 0 && recording_.first_closed()) closed_ns_ = now;
   if (closed_ns_ > 0 && now - closed_ns_ > kClosedGraceNs) {  // its process waits for the card
     write_now_ = true;
@@ -245,6 +249,8 @@ int Agent::end() {
     say("cannot write the summary: " + where.error().message);
     return 2;  // the folder stays: a later command may have more room
   }
+  const std::string of_hub = hub_.finish(recording_.run(), *where, now + HubMember::kFinishNs);
+  if (!of_hub.empty()) say(of_hub);
   if (*where != info_.folder) say("folder=" + *where);
   loop_ = serve::Loop();
   remove_segment_folder(folder_);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "cli/hub_folder.h"
 #include "cli/run_list.h"
 #include "cli/segment_folder.h"
 #include "engine/engine.h"
@@ -64,6 +65,9 @@ Result<CardText> card_of(const std::string& run_folder, int fd) {
   const report::CardStyle style = report::style_for(fd);
   if (auto card = ask_agent(run_folder, target_of("/v1/card", style)))
     return CardText{std::move(*card), ""};
+  if (has_summary_of_hub(run_folder))  // run.db is of this node's ranks alone
+    if (auto written = read_file(run_folder + "/summary.txt"); written && !written->empty())
+      return CardText{std::move(*written), ""};
   const auto summary = stored_summary(run_folder);
   if (summary) return CardText{report::card(*summary, style), ""};
   auto written = read_file(run_folder + "/summary.txt");

@@ -76,6 +76,7 @@ int run_command_line(const std::vector<std::string>& arguments) {
   add_status(app, action);
   add_runs(app, action);
   add_clean(app, action);
+  add_hub(app, action);
   add_doctor(app, action);
   add_agent(app, action);
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/child.h"
 #include "cli/commands.h"
+#include "cli/hub_options.h"
 #include "cli/identity.h"
 #include "cli/install.h"
 #include "cli/recover.h"
@@ -32,6 +33,7 @@ struct RunOptions {
   std::string run_dir, name, run_id, fail_on;
   std::vector<std::string> set;
   bool overwrite = false, quiet = false, json = false;
+  HubFlags hub;
 };
 
 // What the child and the agent need to know; folder empty: the run is not recorded.
@@ -97,6 +99,10 @@ Status found(const RunOptions& options, const Identity& identity,
   info.folder = folder->path;
   info.name = folder->name;
   info.notices = folder->notices;
+  auto hub = check_hub_flags(options.hub);
+  if (!hub) return hub.error();
+  info.hub = std::move(*hub);
+  if (!info.hub.empty() && identity.shared) info.hub["run_id"] = identity.id;
   return ok();
 }
 
@@ -205,6 +211,7 @@ int run(const RunOptions& options, const std::vector<std::string>& words) {
   }
   const auto settings = settings_of(options, environment);
   if (!settings) return fail(settings.error(), kWrongUse);
+  if (const auto hub = check_hub_flags(options.hub); !hub) return fail(hub.error(), kWrongUse);
   if (!options.name.empty())
     if (const Status named = check_name(options.name); !named)
       return fail(named.error(), kWrongUse);
@@ -304,6 +311,7 @@ void add_run(CLI::App& app, const std::vector<std::string>& command, Action& act
                    "Exit with 1 when CMD ended well but a certain finding is this bad")
       ->option_text("warning|critical")
       ->check(CLI::IsMember({"warning", "critical"}));
+  add_hub_flags(*run_app, options->hub);
   run_app->callback([&action, &command, options] {
     action = [&command, options] { return run(*options, command); };
   });

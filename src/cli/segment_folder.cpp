@@ -80,7 +80,8 @@ std::string format_run_info(const RunInfo& info) {
                             {"owner_pid", std::to_string(info.owner_pid)},
                             {"owner_start", std::to_string(info.owner_start)},
                             {"pid_namespace", std::to_string(info.pid_namespace)},
-                            {"notices", json_array(info.notices)}});
+                            {"notices", json_array(info.notices)},
+                            {"hub", json_object(info.hub)}});
 }
 
 std::optional<RunInfo> parse_run_info(std::string_view content) {
@@ -98,6 +99,7 @@ std::optional<RunInfo> parse_run_info(std::string_view content) {
   info.owner_start = number<int64_t>(values, "owner_start");
   info.pid_namespace = number<uint64_t>(values, "pid_namespace");
   info.notices = parse_json_array(text(values, "notices"));
+  info.hub = parse_json_object(text(values, "hub"));
   return info;
 }
 

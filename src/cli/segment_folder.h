@@ -43,6 +43,7 @@ struct RunInfo {
   int64_t owner_start = 0;
   uint64_t pid_namespace = 0;
   std::vector<std::string> notices;
+  std::map<std::string, std::string> hub{};  // hub_options.h; empty: none. Never a token
 };
 std::string format_run_info(const RunInfo& info);
 std::optional<RunInfo> parse_run_info(std::string_view text);

@@ -136,8 +136,8 @@ void roll_up(RankHistory& r, Made& made) {
 
 // A steady step that leaves raw must be in a rollup; only after a long stretch without steady steps
 // it is not yet.
-void trim_raw(RankHistory& r, Made& made) {
-  while (r.raw.size() > RankHistory::kMaxRaw) {
+void trim_raw(RankHistory& r, size_t max_raw, Made& made) {
+  while (r.raw.size() > max_raw) {
     const StepSample& oldest = r.raw.front();
     if (r.unrolled_steps > 0 && oldest.steady() && oldest.begin_ns >= covered_until(r.rollups, 0))
       roll_up(r, made);
@@ -169,6 +169,13 @@ void count_step(RankHistory& r, const StepSample& s) {
   r.steady_samples_ns += s.total_ns();
 }
 
+// Every second is dropped: the rest still covers the whole run.
+void halve(std::deque<MemorySample>& memory) {
+  size_t kept = 0;
+  for (size_t i = 0; i < memory.size(); i += 2) memory[kept++] = memory[i];
+  memory.resize(kept);
+}
+
 }  // namespace
 
 Made RankHistory::add(StepSample step, const Settings& settings) {
@@ -179,7 +186,7 @@ Made RankHistory::add(StepSample step, const Settings& settings) {
   const bool is_steady = step.steady();
   raw.push_back(std::move(step));
   if (is_steady && ++unrolled_steps >= kFanIn) roll_up(*this, made);
-  trim_raw(*this, made);
+  trim_raw(*this, kMaxRaw, made);
   return made;
 }
 
@@ -198,12 +205,19 @@ void RankHistory::add(const Occurrence& occurrence) {
 }
 
 void RankHistory::add(const MemorySample& sample) {
-  if (memory.size() >= kMaxMemory) {
-    size_t kept = 0;
-    for (size_t i = 0; i < memory.size(); i += 2) memory[kept++] = memory[i];
-    memory.resize(kept);
-  }
+  if (memory.size() >= kMaxMemory) halve(memory);
   memory.push_back(sample);
+}
+
+void RankHistory::keep(size_t max_raw, size_t max_rollups, size_t max_memory) {
+  Made made;
+  if (unrolled_steps < 0) unrolled_steps = count_unrolled(*this);
+  trim_raw(*this, std::max<size_t>(max_raw, 1), made);
+  // Fewer than ten blocks of a level would never make one of the next.
+  const size_t blocks = std::max<size_t>(max_rollups, kFanIn);
+  for (std::deque<StepBlock>& level : rollups)
+    while (level.size() > blocks) level.pop_front();
+  while (memory.size() > std::max<size_t>(max_memory, 1)) halve(memory);
 }
 
 // From the coarsest level down: a block is taken only where its first child was trimmed a level

@@ -98,6 +98,8 @@ struct RankHistory {
   bool is_within_steps(int64_t begin_ns, int64_t end_ns) const;
   void add(const Occurrence& occurrence);
   void add(const MemorySample& sample);
+  // Keeps less than the constants above allow: many ranks in one memory (the hub's).
+  void keep(size_t max_raw, size_t max_rollups, size_t max_memory);
   // Steady steps of the whole run, oldest first: coarse blocks where raw was trimmed, single steps where not.
   std::vector<StepBlock> steady_blocks() const;
 };
