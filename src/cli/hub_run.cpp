@@ -132,25 +132,24 @@ Status HubRun::meet() {
   if (!lock_) return Error{"another process keeps " + folder, ""};
   if (const Status written = write_run_info(folder, info_); !written) return written;
   meeting_folder_ = folder;
-  const serve::Api api{
-      .health = [this] { return health_json(); },
-      .summary =
-          [this](bool pretty) {
-            return report::to_json(summarize(monotonic_ns(), true), pretty) + "\n";
-          },
-      .card =
-          [this](const report::CardStyle& style) {
-            return report::card(summarize(monotonic_ns(), true), style);
-          },
-      .status =
-          [this](const report::CardStyle& style) {
-            return report::status(summarize(monotonic_ns(), true), style);
-          },
-      .control =
-          [this](serve::ControlWord word) {
-            if (word == serve::ControlWord::kWrite)
-              (void)write_files(summarize(monotonic_ns(), true));
-          }};
+  const serve::Api api{.health = [this] { return health_json(); },
+                       .summary =
+                           [this](bool pretty) {
+                             return report::to_json(summarize(monotonic_ns(), true), pretty) + "\n";
+                           },
+                       .card =
+                           [this](const report::CardStyle& style) {
+                             return report::card(summarize(monotonic_ns(), true), style);
+                           },
+                       .status =
+                           [this](const report::CardStyle& style) {
+                             return report::status(summarize(monotonic_ns(), true), style);
+                           },
+                       .control =
+                           [this](serve::ControlWord word) {
+                             if (word == serve::ControlWord::kWrite)
+                               (void)write_files(summarize(monotonic_ns(), true));
+                           }};
   return loop_.listen(folder + "/api.sock",
                       [api](const serve::Request& request) { return serve::route(api, request); });
 }

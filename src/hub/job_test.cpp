@@ -285,7 +285,7 @@ TEST(Job, WhatCannotBeTrueIsRefused) {
   EXPECT_TRUE(refused([](pb::RankUpdate& r) { r.mutable_steps(0)->set_phase_ns(0, INT64_MAX); }));
   EXPECT_TRUE(refused([](pb::RankUpdate& r) { r.mutable_steps(0)->add_phase_ns(0); }));
   EXPECT_TRUE(refused([](pb::RankUpdate& r) {
-    for (int i = 0; i < 70; ++i) r.mutable_steps(0)->add_syncs();
+    for (size_t i = 0; i <= StepSample::kMaxSyncs; ++i) r.mutable_steps(0)->add_syncs();
   }));
   EXPECT_TRUE(refused([](pb::RankUpdate& r) {
     pb::Sync& sync = *r.mutable_steps(0)->add_syncs();
