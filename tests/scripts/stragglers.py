@@ -1,8 +1,9 @@
 """A DDP loop in which one rank loses a fifth of the step: `stragglers.py FAULT RANK [--steps N]`.
 
 Each rank's own work is about 40 ms a step, the fault another 8. FAULT: none, input, forward,
-backward, optimizer, between, gc, checkpoint, neighbour, with a suffix for the loop: -buffers
-(BatchNorm), -accumulate (4 micro-steps, each one synchronised), -fsdp (FSDP2).
+backward, optimizer, between, passing (between, in steps 40 to 99), gc, checkpoint, neighbour, with
+a suffix for the loop: -buffers (BatchNorm), -accumulate (4 micro-steps, each one synchronised),
+-fsdp (FSDP2).
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def train(fault: str, loop: str, slow: bool, steps: int) -> None:
             continue
         optimizer.step()
         optimizer.zero_grad()
-        if fault == "between" and slow:
+        step = i // micro
+        if slow and (fault == "between" or (fault == "passing" and 40 <= step < 100)):
             sleep(LOST)
         if heap:
             gc.collect()
