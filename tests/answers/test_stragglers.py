@@ -64,7 +64,7 @@ def test_the_slow_rank_and_its_phase_are_named(runs: dict[str, Ran], name: str) 
         assert worst["phase"] == phase, told
     if cause is not None:
         assert worst["cause"] == cause, told
-    # Four transfers a step, or four ranks on two cores: SYNC_BOUND may cost as much, and come first.
+    # Four transfers a step, or four ranks on two cores: SYNC_BOUND may cost more.
     if name not in ("forward-accumulate", "backward-4"):
         assert runs[name].summary["verdict"] == worst, told
     assert f"rank {slow}" in runs[name].stderr
