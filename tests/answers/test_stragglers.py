@@ -21,6 +21,7 @@ RUNS = {
     "input-buffers": (2, 1, "input", "input"),
     "forward-accumulate": (2, 1, "forward", "forward"),
     "backward-fsdp": (2, 1, "backward", "backward"),
+    "input-fsdp1": (2, 0, "input", "input"),
     "backward-4": (4, 3, "backward", "backward"),
 }
 HEALTHY = {"none": 2, "none-fsdp": 2, "none-4": 4}

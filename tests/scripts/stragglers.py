@@ -3,7 +3,7 @@
 Each rank's own work is about 40 ms a step, the fault another 8. FAULT: none, input, forward,
 backward, optimizer, between, passing (between, in steps 40 to 99), gc, checkpoint, neighbour, with
 a suffix for the loop: -buffers (BatchNorm), -accumulate (4 micro-steps, each one synchronised),
--fsdp (FSDP2).
+-fsdp (FSDP2), -fsdp1.
 """
 
 from __future__ import annotations
@@ -75,6 +75,16 @@ def garbage() -> list[Any]:
             return heap
 
 
+def wrapped(loop: str, model: torch.nn.Module) -> torch.nn.Module:
+    if loop == "fsdp":
+        return shard(model)
+    if loop == "fsdp1":
+        from torch.distributed.fsdp import FullyShardedDataParallel
+
+        return FullyShardedDataParallel(model, device_id=torch.device("cpu"))
+    return DistributedDataParallel(model)
+
+
 def train(fault: str, loop: str, slow: bool, steps: int) -> None:
     lost = {name: LOST * (fault == name and slow) for name in (fault, "input", "forward")}
     lost |= {name: LOST * (fault == name and slow) for name in ("backward", "optimizer")}
@@ -84,10 +94,8 @@ def train(fault: str, loop: str, slow: bool, steps: int) -> None:
         "backward_ms": (BACKWARD + lost["backward"]) / micro,
         "batch_norm": loop == "buffers",
     }
-    make: Any = BusyNet if fault == "neighbour" else Deep if loop == "fsdp" else SlowNet
-    model: Any = (
-        shard(make(**options)) if loop == "fsdp" else DistributedDataParallel(make(**options))
-    )
+    make: Any = BusyNet if fault == "neighbour" else Deep if "fsdp" in loop else SlowNet
+    model = wrapped(loop, make(**options))
     optimizer = SlowSGD(model.parameters(), lr=0.01)
     optimizer.slow_ms = OPTIMIZER + lost["optimizer"]
     data = SlowData(steps * micro * BATCH, ms=(INPUT + lost["input"]) / BATCH / micro)
