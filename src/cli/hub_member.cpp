@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/hub_folder.h"
+#include "cli/hub_options.h"
 #include "cli/identity.h"
 #include "cli/install.h"
 
@@ -101,29 +102,19 @@ void HubMember::join(const RunHistory& run, bool last_chance) {
     id = identity.shared ? identity.id : info_.id;
   }
   if (id.empty() && !last_chance) return;
-  const auto endpoint = hub::parse_url(value("url"));
-  auto token = hub::read_token(value("token_file"));
-  if (!endpoint || !token) {
-    problem_ = endpoint ? token.error().message : endpoint.error().message;
+  auto options = link_options(info_.hub);
+  if (!options) {
+    problem_ = options.error().message;
     return;
   }
-  hub::LinkOptions options{.hub = *endpoint, .token = std::move(*token), .tls = {}, .join = {}};
-  if (endpoint->tls) {
-    auto tls = hub::make_node_tls({.ca_file = value("ca"), .pin = value("pin")}, *endpoint);
-    if (!tls) {
-      problem_ = tls.error().message;
-      return;
-    }
-    options.tls = std::move(*tls);
-  }
-  options.join.set_run_id(id.empty() ? info_.id : id);
-  options.join.set_run_name(info_.name);
-  for (const std::string& word : info_.command) options.join.add_command(word);
-  for (const auto& [key, setting] : info_.settings)
-    (*options.join.mutable_settings())[key] = setting;
-  options.join.set_node(host_name());
-  options.join.set_instance(instance_of(info_, segment_folder_));
-  link_ = std::make_unique<hub::Link>(std::move(options));
+  hub::pb::Join& join = options->join;
+  join.set_run_id(id.empty() ? info_.id : id);
+  join.set_run_name(info_.name);
+  for (const std::string& word : info_.command) join.add_command(word);
+  for (const auto& [key, setting] : info_.settings) (*join.mutable_settings())[key] = setting;
+  join.set_node(host_name());
+  join.set_instance(instance_of(info_, segment_folder_));
+  link_ = std::make_unique<hub::Link>(std::move(*options));
 }
 
 void HubMember::tick(const RunHistory& run, int64_t now_ns) {

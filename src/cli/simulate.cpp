@@ -6,8 +6,11 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/hub_folder.h"
+#include "cli/hub_options.h"
 #include "cli/run_folder.h"
 #include "cli/say.h"
+#include "cli/simulated_nodes.h"
 #include "engine/engine.h"
 #include "report/report.h"
 #include "simulator/simulator.h"
@@ -17,11 +20,14 @@ namespace stepscope::cli {
 namespace {
 
 constexpr int64_t kLookEvery = 1000;  // steps: before raw ones are trimmed
+constexpr int64_t kOfferEvery = 10;
+constexpr int64_t kMostAtHub = RankHistory::kMaxRaw;
 
 struct SimulateOptions {
   simulator::Options run;
   std::vector<std::string> faults;
   std::string run_dir;
+  HubFlags hub;
   bool json = false, quiet = false;
 };
 
@@ -35,17 +41,16 @@ Status read_faults(SimulateOptions& options) {
 }
 
 // In pieces, as an agent looks at a run: raw steps that were trimmed since are judged all the same.
-RunHistory make(const simulator::Options& options) {
-  simulator::Simulator simulator(options);
-  RunHistory run = simulator.start();
+void make(const simulator::Options& options, simulator::Simulator& simulator, RunHistory& run,
+          SimulatedNodes* nodes) {
   bool stuck = true;
   for (int64_t step = 1; simulator.step(run); ++step) {
+    if (nodes != nullptr && step % kOfferEvery == 0) nodes->offer(run);
     if (step % kLookEvery == 0) run.comparison = engine::compare_ranks(run);
     stuck = step < options.steps;
   }
   run.live = stuck;  // the state of now, in which nothing moves
   run.comparison = engine::compare_ranks(run);
-  return run;
 }
 
 Status write(const RunHistory& run, const std::vector<Finding>& findings,
@@ -61,11 +66,29 @@ Status write(const RunHistory& run, const std::vector<Finding>& findings,
   return write_file(run.folder + "/summary.txt", report::card(summary, plain), 0644, true);
 }
 
+int fail(const Error& error) {
+  say_error(error);
+  return kWrongUse;
+}
+
+// The hub judges it; here is only what it said.
+int finish_at_hub(SimulatedNodes& nodes, RunHistory& run, const SimulateOptions& options) {
+  const auto summary = nodes.finish(run);
+  if (!summary) return fail(summary.error());
+  if (const Status written = write_summary_of_hub(run.folder, *summary); !written)
+    return fail(written.error());
+  if (!options.quiet) (void)write_all(2, summary->card());
+  if (options.json) print(summary->summary_json() + "\n");
+  return kFine;
+}
+
 int simulate(SimulateOptions options, const std::vector<std::string>& command) {
-  if (const Status fine = read_faults(options); !fine) {
-    say_error(fine.error());
-    return kWrongUse;
-  }
+  if (const Status fine = read_faults(options); !fine) return fail(fine.error());
+  const auto hub = check_hub_flags(options.hub);
+  if (!hub) return fail(hub.error());
+  if (!hub->empty() && options.run.steps > kMostAtHub)
+    return fail({"with --hub a run has at most " + std::to_string(kMostAtHub) + " steps",
+                 "nothing paces it: what the hub has not got yet must still be here"});
   const int64_t now_ns = wall_ns();
   const std::string name = "simulated-" + time_label(now_ns);
   const auto folder = make_run_folder({.run_dir = options.run_dir,
@@ -74,11 +97,9 @@ int simulate(SimulateOptions options, const std::vector<std::string>& command) {
                                        .cwd = absolute_path("."),
                                        .run_id = name,
                                        .environment = current_environment()});
-  if (!folder) {
-    say_error(folder.error());
-    return kWrongUse;
-  }
-  RunHistory run = make(options.run);
+  if (!folder) return fail(folder.error());
+  simulator::Simulator simulator(options.run);
+  RunHistory run = simulator.start();
   run.name = folder->name;
   run.id = name;
   run.folder = folder->path;
@@ -86,14 +107,20 @@ int simulate(SimulateOptions options, const std::vector<std::string>& command) {
   run.started_wall_ns = now_ns;
   run.notices = folder->notices;
   run.notices.push_back("simulated: no training process ran");
+  std::optional<SimulatedNodes> nodes;
+  if (!hub->empty()) {
+    auto joined = SimulatedNodes::join(*hub, run);
+    if (!joined) return fail(joined.error());
+    nodes.emplace(std::move(*joined));
+  }
+  make(options.run, simulator, run, nodes ? &*nodes : nullptr);
   if (!run.live) run.exit_code = 0;
+  if (nodes) return finish_at_hub(*nodes, run, options);
   const std::vector<Finding> findings = engine::diagnose(run);
   const report::Summary summary = report::summarize(run, findings);
   if (!run.folder.empty())
-    if (const Status written = write(run, findings, summary); !written) {
-      say_error(written.error());
-      return kWrongUse;
-    }
+    if (const Status written = write(run, findings, summary); !written)
+      return fail(written.error());
   if (!options.quiet) (void)write_all(2, report::card(summary, report::style_for(2)));
   if (options.json) print(report::to_json(summary) + "\n");
   return kFine;
@@ -124,6 +151,7 @@ void add_simulate(CLI::App& app, Action& action) {
   simulate_app->add_option("--fault", options->faults, "A fault; may be given several times")
       ->option_text("TEXT")
       ->take_all();
+  add_node_flags(*simulate_app, options->hub);
   simulate_app->add_option("--run-dir", options->run_dir, "Folder for its files")
       ->option_text("DIR");
   simulate_app->add_flag("--json", options->json, "Print summary.json");
