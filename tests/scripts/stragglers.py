@@ -1,6 +1,6 @@
 """A DDP loop in which one rank loses a fifth of the step: `stragglers.py FAULT RANK [--steps N]`.
 
-Each rank's own work is about 40 ms a step, the fault another 8. FAULT: none, input, forward,
+Each rank's own work is about 60 ms a step, the fault another 12. FAULT: none, input, forward,
 backward, optimizer, between, passing (between, in steps 40 to 99), gc, checkpoint, neighbour, with
 a suffix for the loop: -buffers (BatchNorm), -accumulate (4 micro-steps, each one synchronised),
 -fsdp (FSDP2), -fsdp1.
@@ -23,8 +23,8 @@ from ranks import Deep, shard
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
-LOST = 8.0
-INPUT, FORWARD, BACKWARD, OPTIMIZER = 2.5, 14.0, 19.0, 4.0
+LOST = 12.0
+INPUT, FORWARD, BACKWARD, OPTIMIZER = 4.0, 21.0, 29.0, 6.0
 BATCH = 2
 
 
