@@ -65,9 +65,11 @@ def test_watch_is_one_object_a_line_until_the_run_ends(tmp_path: Path, cpp_loop:
     watch = start(tmp_path, "status", "--watch", "--json")
     assert watch.stdout is not None
     first = json.loads(watch.stdout.readline())
-    second = json.loads(watch.stdout.readline())
-    assert first["live"] and second["live"]
-    assert second["steps"]["count"] > first["steps"]["count"]
+    assert first["live"] is True
+    # The agent answers twice within a second alike, so perhaps not the second line, but the third.
+    later = [json.loads(watch.stdout.readline()) for _ in range(2)]
+    assert all(line["live"] for line in later)
+    assert later[-1]["steps"]["count"] > first["steps"]["count"]
     process.terminate()
     process.wait()
     rest = [json.loads(line) for line in watch.stdout.read().splitlines()]

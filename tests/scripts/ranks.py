@@ -15,7 +15,7 @@ from typing import Any
 import common
 import torch
 import torch.distributed as dist
-from common import Meter, SlowData, SlowNet, loss_of, sleep
+from common import Meter, SlowData, SlowNet, leave, loss_of, sleep
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
@@ -230,8 +230,7 @@ def run(rank: int, ranks: int, names: list[str], steps: int, file: str | None = 
         found[name] = meter.steps
     os.environ["MEASURED"] += f".{rank}"
     common.write_measured(loops=found, lost_ms=LOST, pid=os.getpid())
-    dist.barrier()
-    dist.destroy_process_group()
+    leave()
 
 
 def main() -> None:
