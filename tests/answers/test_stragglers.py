@@ -9,7 +9,6 @@ from observing import Ran, observe, torchrun
 # fault and loop: (ranks, the slow one, the phase of the finding, its cause)
 RUNS = {
     "input": (2, 1, "input", "input"),
-    "forward": (2, 0, "forward", "forward"),
     "backward": (2, 1, "backward", "backward"),
     "optimizer": (2, 0, "optimizer", "optimizer"),
     "between": (2, 1, "other", None),
@@ -17,13 +16,12 @@ RUNS = {
     "checkpoint": (2, 0, "checkpoint", "checkpoint"),
     "neighbour": (2, 1, None, "CONTENTION"),
     "forward-buffers": (2, 0, "forward", "forward"),
-    "input-buffers": (2, 1, "input", "input"),
     "forward-accumulate": (2, 1, "forward", "forward"),
     "backward-fsdp": (2, 1, "backward", "backward"),
     "input-fsdp1": (2, 0, "input", "input"),
     "backward-4": (4, 3, "backward", "backward"),
 }
-HEALTHY = {"none": 2, "none-fsdp": 2, "none-4": 4}
+HEALTHY = {"none": 2, "none-4": 4}
 
 
 @pytest.fixture(scope="module")
