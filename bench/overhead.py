@@ -1,13 +1,14 @@
 """Cost of the hooks in the training process, per step: hooks on against off, and off against off.
 
-All three arms run interleaved in one process, in blocks of a few steps, on the same model, loader
+All arms run interleaved in one process, in blocks of a few steps, on the same model, loader
 and optimizer, so that the noise of a shared machine meets all alike. "Off" is torch as it was
 before the hooks: every patched attribute is put back, the module slots are reset, the optimizer
 hooks and the gc callback are taken out.
 
     ./dev bench overhead [--json] [--rounds N] [--only NAME]
 
-Prints added_us (on - off) and null_us (off - off), the median over all rounds of the difference
+Prints added_us (on - off), paused_us (hooks in place that record nothing - off: what CPython's way
+through them costs) and null_us (off - off), the median over all rounds of the difference
 within a round, for a model of 13 modules, and the same for one of 400 modules and for 13 modules
 under DDP with the ready hook armed (one rank: the hooks' cost does not depend on others). Where
 memory happens to lie decides about some microseconds a step, for better or worse, as long as a
@@ -126,8 +127,15 @@ class Switch:
         self.optim._global_optimizer_post_hooks.update(self.post)
         gc.callbacks[:] = self.gc
         _native.watch_all_classes()
+        _native.resume()
         if self.handle is not None:
             self.hooks[self.handle.id] = self.hook
+
+    def paused(self) -> None:
+        from stepscope import _native
+
+        self.on()
+        _native.pause()
 
     def off(self) -> None:
         for (owner, name), value in zip(self.places, self.off_values, strict=True):
@@ -153,7 +161,12 @@ def measure(
     """Each round has one block of each arm in random order; what counts is the difference within a
     round.
     """
-    arms = {"on": switch.on, "off": switch.off, "off_again": switch.off}
+    arms = {
+        "on": switch.on,
+        "paused": switch.paused,
+        "off": switch.off,
+        "off_again": switch.off,
+    }
     blocks: dict[str, list[float]] = {name: [] for name in arms}
     clock = time.perf_counter_ns
     order = list(arms)
@@ -171,12 +184,18 @@ def measure(
                 step()
                 times.append(clock() - begin)
             blocks[name].append(quick(times))
-    rows = list(zip(blocks["on"], blocks["off"], blocks["off_again"], strict=True))
-    off = statistics.median((first + second) / 2 for _, first, second in rows)
-    added = statistics.median(on - (first + second) / 2 for on, first, second in rows)
-    null = statistics.median(first - second for _, first, second in rows)
+    offs = list(zip(blocks["off"], blocks["off_again"], strict=True))
+    off = statistics.median((first + second) / 2 for first, second in offs)
+    null = statistics.median(first - second for first, second in offs)
+
+    def above(name: str) -> float:
+        pairs = zip(blocks[name], offs, strict=True)
+        return statistics.median(time - (first + second) / 2 for time, (first, second) in pairs)
+
+    added = above("on")
     return {
         "added_us": round(added / 1000, 3),
+        "paused_us": round(above("paused") / 1000, 3),
         "null_us": round(null / 1000, 3),
         "step_us": round(off / 1000, 1),
         "ratio": round((off + added) / off, 5),
@@ -281,10 +300,11 @@ def main() -> None:
     if options.json:
         print(json.dumps({**results["modules_13"], **results}))
         return
-    print(f"{'':12}{'STEP us':>10}{'ADDED us':>10}{'NULL us':>10}{'RATIO':>10}")
+    print(f"{'':12}{'STEP us':>10}{'ADDED us':>10}{'PAUSED us':>10}{'NULL us':>10}{'RATIO':>10}")
     for name, row in results.items():
         print(
-            f"{name:12}{row['step_us']:10.1f}{row['added_us']:+10.2f}{row['null_us']:+10.2f}"
+            f"{name:12}{row['step_us']:10.1f}{row['added_us']:+10.2f}"
+            f"{row['paused_us']:+10.2f}{row['null_us']:+10.2f}"
             f"{row['ratio']:10.5f}"
         )
 

@@ -56,6 +56,9 @@ Result<report::Summary> stored_summary(const std::string& run_folder) {
 Result<std::string> status_of(const std::string& run_folder, int fd) {
   const report::CardStyle style = report::style_for(fd);
   if (auto live = ask_agent(run_folder, target_of("/v1/status", style))) return std::move(*live);
+  if (has_summary_of_hub(run_folder))  // run.db is of this node's ranks alone
+    if (auto card = read_file(run_folder + "/summary.txt"); card && !card->empty())
+      return std::move(*card);
   const auto summary = stored_summary(run_folder);
   if (!summary) return summary.error();
   return report::status(*summary, style);
@@ -83,7 +86,8 @@ Result<std::string> summary_of(const std::string& run_folder, bool pretty) {
   auto written = read_file(run_folder + "/summary.json");
   const auto history = read_history(run_folder);
   const bool final = written && (!history || !history->live);
-  if (final && (pretty || !history)) return std::move(*written);
+  // What a hub wrote is on one line already, and of more ranks than run.db.
+  if (final && (pretty || !history || has_summary_of_hub(run_folder))) return std::move(*written);
   const auto summary = stored_summary(run_folder);
   if (!summary) return summary.error();
   return report::to_json(*summary, pretty) + "\n";

@@ -102,23 +102,19 @@ void Recording::sample(int64_t now_ns) {
     run_.nodes.emplace_back().node = name;
     node = run_.nodes.end() - 1;
   }
-  keep(sampler_.sample(ranks, now_ns, *node));
+  keep(sampler_.sample(ranks, now_ns, *node), now_ns);
 }
 
 void Recording::sample_memory(int64_t now_ns) {
-  keep(sampler_.sample_memory(segments_.rank_processes(), now_ns));
+  keep(sampler_.sample_memory(segments_.rank_processes(), now_ns), now_ns);
 }
 
-void Recording::keep(std::map<int32_t, MemorySample> samples) {
-  const std::vector<agent::RankNow> doing = segments_.now();
+void Recording::keep(std::map<int32_t, MemorySample> samples, int64_t now_ns) {
+  tell_doing(now_ns);
   for (RankHistory& rank : run_.ranks) {
     const auto found = samples.find(rank.rank);
     if (found == samples.end()) continue;
-    const auto now = std::find_if(doing.begin(), doing.end(), [&](const agent::RankNow& entry) {
-      return entry.rank == rank.rank;
-    });
-    if (now != doing.end() && !now->phase.empty())
-      found->second.step = static_cast<int64_t>(now->now.step);
+    if (rank.doing) found->second.step = rank.doing->step;
     rank.add(found->second);
   }
 }

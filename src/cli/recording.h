@@ -68,7 +68,7 @@ class Recording {
 
  private:
   void open_store();
-  void keep(std::map<int32_t, MemorySample> samples);
+  void keep(std::map<int32_t, MemorySample> samples, int64_t now_ns);
   void refresh(int64_t now_ns, bool live);
   void tell_doing(int64_t now_ns);
   report::Summary summarize(int64_t now_ns, bool live);

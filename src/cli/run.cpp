@@ -36,6 +36,12 @@ struct RunOptions {
   HubFlags hub;
 };
 
+// What was asked for, checked.
+struct Wanted {
+  Settings settings;
+  std::map<std::string, std::string> hub;  // check_hub_flags()
+};
+
 // What the child and the agent need to know; folder empty: the run is not recorded.
 struct Prepared {
   std::string segment_folder;
@@ -73,12 +79,12 @@ Member own_member(const Environment& environment) {
 
 // Founds the run: its folder, run.txt. An Error is wrong use.
 Status found(const RunOptions& options, const Identity& identity,
-             const std::vector<std::string>& command, const Settings& settings,
+             const std::vector<std::string>& command, const Wanted& wanted,
              const Environment& environment, Prepared& run) {
   RunInfo& info = run.info;
   info.id = identity.id;
   info.command = command;
-  info.settings = settings.effective();
+  info.settings = wanted.settings.effective();
   info.started_wall_ns = wall_ns();
   info.started_mono_ns = monotonic_ns();
   info.owner_pid = run.self.pid;
@@ -99,9 +105,7 @@ Status found(const RunOptions& options, const Identity& identity,
   info.folder = folder->path;
   info.name = folder->name;
   info.notices = folder->notices;
-  auto hub = check_hub_flags(options.hub);
-  if (!hub) return hub.error();
-  info.hub = std::move(*hub);
+  info.hub = wanted.hub;
   if (!info.hub.empty() && identity.shared) info.hub["run_id"] = identity.id;
   return ok();
 }
@@ -118,7 +122,7 @@ Identity identity_of(const RunOptions& options, const Environment& environment) 
 // Joins or founds the run. Wrong use is an Error; whatever else goes wrong leaves the run
 // unrecorded and is said.
 Result<Prepared> prepare(const RunOptions& options, const std::vector<std::string>& command,
-                         const Settings& settings, const Environment& environment) {
+                         const Wanted& wanted, const Environment& environment) {
   Prepared run;
   run.self = own_member(environment);
   const auto unrecorded = [&](const Error& error) {
@@ -132,7 +136,7 @@ Result<Prepared> prepare(const RunOptions& options, const std::vector<std::strin
   run.segment_folder = joined->folder;
   run.owner = joined->owner;
   if (run.owner) {
-    if (const Status founded = found(options, identity, command, settings, environment, run);
+    if (const Status founded = found(options, identity, command, wanted, environment, run);
         !founded) {
       remove_locked_segment_folder(run.segment_folder);
       return founded.error();
@@ -211,7 +215,8 @@ int run(const RunOptions& options, const std::vector<std::string>& words) {
   }
   const auto settings = settings_of(options, environment);
   if (!settings) return fail(settings.error(), kWrongUse);
-  if (const auto hub = check_hub_flags(options.hub); !hub) return fail(hub.error(), kWrongUse);
+  const auto hub = check_hub_flags(options.hub);
+  if (!hub) return fail(hub.error(), kWrongUse);
   if (!options.name.empty())
     if (const Status named = check_name(options.name); !named)
       return fail(named.error(), kWrongUse);
@@ -221,7 +226,7 @@ int run(const RunOptions& options, const std::vector<std::string>& words) {
   std::optional<Witness> witness;
   if (auto started = Witness::start()) witness.emplace(std::move(*started));
   const auto inject = find_inject_folder(own_path(), environment);
-  auto prepared = prepare(options, *command, *settings, environment);
+  auto prepared = prepare(options, *command, {*settings, *hub}, environment);
   if (!prepared) return fail(prepared.error(), kWrongUse);
   Prepared& run = *prepared;
   if (!inject && !run.segment_folder.empty() && !options.quiet)

@@ -5,10 +5,12 @@
 //   else more ranks slow than a quarter: one group
 //   else one episode a rank
 //
-// An episode ends when its delta in the shortest window stays under half of that at its opening. One that comes back
-// within a window goes on; one that proves shorter than half of that window was noise and is taken back. An episode that a wider one explains (its rank is in the node, and both began within a window of each other) is
-// taken into it. Thread safety: none. Lifetime: references to what it was made of. Invariant: an open episode's
-// figures cover first_step to the newest step; an ended one's end at last_step.
+// An episode ends when its delta in the shortest window stays under half of that at its opening. One that
+// comes back within a window goes on; one that proves shorter than half of that window was noise and is taken
+// back. An episode that a wider one explains (its rank is in the node, and both began within a window of each
+// other) is taken into it.
+// Thread safety: none. Lifetime: references to what it was made of. Invariant: an open episode's figures cover
+// first_step to the newest step; an ended one's end at last_step.
 #pragma once
 
 #include <cstdint>

@@ -84,6 +84,22 @@ def test_a_fault_that_passes_is_named_and_withdrawn_while_the_run_goes_on(tmp_pa
     assert "over: STRAGGLER rank 1" in said[1]
 
 
+def test_a_pause_on_one_rank_does_not_shift_its_sync_points(tmp_path: Path) -> None:
+    """Each seventh reduction is late, before the pause and after it, by the same count."""
+    ran = observe(tmp_path, torchrun(2, "paused.py")).finished()
+    points = [
+        {sync["index"]: sync for step in ran.steps(rank) for sync in step["syncs"]}
+        for rank in (0, 1)
+    ]
+    waits = {i: (s["leave_ns"] - s["ready_ns"]) / 1e6 for i, s in points[0].items()}
+    late = [index for index, wait in waits.items() if wait > 20]
+    assert len(late) >= 5
+    assert {index % 7 for index in late} == {3}, late
+    assert any(index > 25 for index in late)
+    assert not {*range(20, 25)} & points[0].keys()  # paused: not recorded
+    assert {*range(20, 25)} <= points[1].keys()
+
+
 @pytest.mark.parametrize("told", [True, False])
 def test_epochs_in_one_order_are_seen(tmp_path: Path, told: bool) -> None:
     """R11: a DistributedSampler without set_epoch."""

@@ -160,6 +160,15 @@ class SlowToPickle:
         return (SlowToPickle, (self.ms,))
 
 
+def train(model: nn.Module, loader: Any) -> None:
+    """An epoch with SGD."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for x, y in loader:
+        loss_of(model(x), y).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 def leave() -> None:
     """Ends the process group. gloo aborts now and then, also without stepscope, when that comes
     while its own thread is still busy with the barrier.

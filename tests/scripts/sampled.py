@@ -6,7 +6,7 @@ import sys
 
 import torch
 import torch.distributed as dist
-from common import SlowData, SlowNet, leave, loss_of
+from common import SlowData, SlowNet, leave, train
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
@@ -16,7 +16,6 @@ def main() -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     model = DistributedDataParallel(SlowNet())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     data = SlowData(80)
     sampler: DistributedSampler = DistributedSampler(data)
     loader = DataLoader(data, batch_size=2, sampler=sampler)
@@ -24,10 +23,7 @@ def main() -> None:
     for epoch in range(3):
         if "told" in sys.argv:
             sampler.set_epoch(epoch)
-        for x, y in loader:
-            loss_of(model(x), y).backward()
-            optimizer.step()
-            optimizer.zero_grad()
+        train(model, loader)
     leave()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from common import SlowData, SlowNet, leave, loss_of
+from common import SlowData, SlowNet, leave, train
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
@@ -25,11 +25,7 @@ def main() -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     model = DistributedDataParallel(SlowNet(forward_ms=10))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    for x, y in DataLoader(Stuck(80), batch_size=2):
-        loss_of(model(x), y).backward()
-        optimizer.step()
-        optimizer.zero_grad()
+    train(model, DataLoader(Stuck(80), batch_size=2))
     leave()
 
 

@@ -20,7 +20,13 @@ def loader_number(loader: object) -> int:
     if known is not None and known[0]() is loader:
         return known[1]
     number = next(_numbers)
-    _number_of[key] = (weakref.ref(loader, lambda _, key=key: _number_of.pop(key, None)), number)
+
+    def forget(_: object) -> None:
+        _number_of.pop(key, None)
+        _order_of.pop(number, None)
+        _order_now.pop(number, None)
+
+    _number_of[key] = (weakref.ref(loader, forget), number)
     return number
 
 
