@@ -48,6 +48,11 @@ constexpr milliseconds kIdleTick{200}, kBusyTick{20};
 
 void say(const std::string& line) { (void)write_all(2, line + "\n"); }
 
+// Through the supervisor. The hub's lines are a peer's: one line each, whatever is in them.
+void say_live(const std::string& line) {
+  say(std::string(Supervisor::kLivePrefix) + printable(line, Supervisor::kMaxLiveLine));
+}
+
 Fd watch_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -176,14 +181,16 @@ void Agent::tick() {
     last_tick_ns_ = now;
     recording_.sample(now);
     last_memory_ns_ = now;
-    for (const std::string& line : recording_.follow(now))
-      say(std::string(Supervisor::kLivePrefix) + line);
+    std::vector<std::string> lines = recording_.follow(now);
+    if (hub_.joined()) lines.clear();  // it speaks for all nodes
+    for (const std::string& line : lines) say_live(line);
   } else if (now - began_ns_ < kDenseMemoryNs && now - last_memory_ns_ >= kMemoryTickNs) {
     last_memory_ns_ = now;
     recording_.sample_memory(now);
   }
   if (full_tick || recording_.fullest() >= agent::Segments::kCommitEarly) recording_.commit(now);
   hub_.tick(recording_.run(), now);
+  for (const std::string& line : hub_.news()) say_live(line);
   if (alone_ && closed_ns_ == 0 && recording_.first_closed()) closed_ns_ = now;
   if (closed_ns_ > 0 && now - closed_ns_ > kClosedGraceNs) {  // its process waits for the card
     write_now_ = true;

@@ -123,6 +123,12 @@ void HubMember::tick(const RunHistory& run, int64_t now_ns) {
   if (link_) link_->offer(run, now_ns);
 }
 
+bool HubMember::joined() const { return link_ && link_->state().joined; }
+
+std::vector<std::string> HubMember::news() {
+  return link_ ? link_->news() : std::vector<std::string>{};
+}
+
 std::string HubMember::finish(const RunHistory& run, const std::string& folder,
                               int64_t deadline_ns) {
   if (info_.hub.empty() || run.ranks.empty()) return "";

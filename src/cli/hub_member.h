@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/segment_folder.h"
 #include "hub/link.h"
@@ -25,6 +26,10 @@ class HubMember {
   HubMember(const RunInfo& info, const std::string& segment_folder);
 
   void tick(const RunHistory& run, int64_t now_ns);
+
+  // The hub speaks for all nodes: what this one finds among its own ranks is then not said.
+  bool joined() const;
+  std::vector<std::string> news();
 
   // `folder`: where the node's own summary was written. What the user must hear, if anything.
   std::string finish(const RunHistory& run, const std::string& folder, int64_t deadline_ns);

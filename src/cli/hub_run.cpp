@@ -19,8 +19,9 @@ namespace stepscope::cli {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kDiagnosePause = 2;  // times what the last diagnosis took, and at least a second
-constexpr int64_t kSummaryPause = 10;  // the same for a summary of now
+constexpr int64_t kDiagnoseNs = kSecond / 2;
+constexpr int64_t kDiagnosePause = 2;  // times what the last diagnosis took, and at least that
+constexpr int64_t kSummaryPause = 10;  // times what the last summary of now took, at least a second
 constexpr size_t kMaxCommand = 1000, kMaxWord = 4096;
 const report::CardStyle kPlain{.colour = false, .unicode = true, .width = 80};
 
@@ -173,9 +174,13 @@ void HubRun::commit(int64_t now_ns) {
   committed_ = pieces;
 }
 
+bool HubRun::diagnosis_due(int64_t now_ns) const {
+  const int64_t pause_ns = std::max(kDiagnoseNs, kDiagnosePause * diagnosing_took_ns_);
+  return diagnosed_ns_ == 0 || now_ns - diagnosed_ns_ >= pause_ns;
+}
+
 const std::vector<Finding>& HubRun::diagnose(int64_t now_ns, bool now) {
-  const int64_t pause_ns = std::max(kSecond, kDiagnosePause * diagnosing_took_ns_);
-  if (!now && diagnosed_ns_ != 0 && now_ns - diagnosed_ns_ < pause_ns) return findings_;
+  if (!now && !diagnosis_due(now_ns)) return findings_;
   const int64_t begin_ns = monotonic_ns();
   RunHistory& run = job_->run();
   run.comparison = engine::compare_ranks(run);
@@ -191,15 +196,18 @@ report::Summary HubRun::summarize(int64_t now_ns, bool live) {
   return report::summarize(job_->run(), diagnose(now_ns, !live));
 }
 
-std::optional<std::string> HubRun::tick(int64_t now_ns) {
+HubRun::News HubRun::tick(int64_t now_ns) {
   if (!meeting_folder_.empty()) loop_.wait(std::chrono::milliseconds(0));
-  if (now_ns - committed_ns_ < kSecond) return std::nullopt;
-  commit(now_ns);
+  if (now_ns - committed_ns_ >= kSecond) commit(now_ns);
+  if (!diagnosis_due(now_ns)) return {};
+  job_->refresh(now_ns);
   const std::vector<Finding>& findings = diagnose(now_ns, false);
+  News news{.verdict = std::nullopt, .lines = live_.lines(findings)};
   const Finding& first = findings.front();
   const std::string place = first.rank ? " rank " + std::to_string(*first.rank) : "";
-  if (std::exchange(verdict_, first.code + place) == first.code + place) return std::nullopt;
-  return job_->run().name + ": " + first.code + "  " + first.title;
+  if (std::exchange(verdict_, first.code + place) != first.code + place)
+    news.verdict = job_->run().name + ": " + first.code + "  " + first.title;
+  return news;
 }
 
 hub::pb::JobSummary HubRun::for_nodes(bool complete) {

@@ -1,8 +1,8 @@
 // One run in the hub: its history, run.db, summary, and the folder in /dev/shm through which other
 // commands of this machine (show, status, clean) see that it is live and ask what it is like.
 //
-//   create or open -> tick (10 times a second: requests; once a second: commit, diagnose) -> finish
-//                                                                                        or leave
+//   create or open -> tick (10 times a second: requests; once a second: commit;   -> finish
+//                           twice a second, if it is quick enough: diagnose)      or leave
 // The folder in /dev/shm is that of an agent without segments (segment_folder.h): agent.lock says
 // that somebody keeps the run, api.sock answers. A hub that was killed leaves both, and whoever
 // comes next finishes the run or, as a hub, goes on with it.
@@ -20,6 +20,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "cli/live_findings.h"
 #include "cli/segment_folder.h"
 #include "hub/hub.pb.h"
 #include "hub/job.h"
@@ -44,8 +45,11 @@ class HubRun {
   const std::shared_ptr<hub::Job>& job() const { return job_; }
   const std::string& folder() const { return info_.folder; }
 
-  // The first words of the verdict when they have changed since the last time.
-  std::optional<std::string> tick(int64_t now_ns);
+  struct News {
+    std::optional<std::string> verdict;  // for the log: its first words, when they have changed
+    std::vector<std::string> lines;      // for the people at the nodes
+  };
+  News tick(int64_t now_ns);
   hub::pb::JobSummary finish(int64_t now_ns);  // the run is over
   void leave(int64_t now_ns);                  // the hub ends, the run may go on with another
   hub::pb::JobSummary summary_of_now(int64_t now_ns);  // for a node that ends before others
@@ -55,6 +59,7 @@ class HubRun {
   Status meet();
   void part();  // nobody meets here any more
   void commit(int64_t now_ns);
+  bool diagnosis_due(int64_t now_ns) const;
   const std::vector<Finding>& diagnose(int64_t now_ns, bool now);
   report::Summary summarize(int64_t now_ns, bool live);
   hub::pb::JobSummary for_nodes(bool complete);
@@ -72,6 +77,7 @@ class HubRun {
   int64_t committed_ns_ = 0, diagnosed_ns_ = 0, diagnosing_took_ns_ = 0;
   bool storing_fails_ = false;
   std::string verdict_;
+  LiveFindings live_;
   hub::pb::JobSummary of_now_;  // many nodes may end at once
   int64_t of_now_ns_ = 0, of_now_took_ns_ = 0;
 };

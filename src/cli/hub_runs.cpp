@@ -105,8 +105,10 @@ void HubRuns::tick(hub::Server& server, int64_t now_ns) {
       log_.say("run " + run->job()->run().name + " has ended: stepscope show " +
                shell_quote(run->folder()));
       run.reset();
-    } else if (const auto verdict = run->tick(now_ns)) {
-      log_.say(*verdict);
+    } else {
+      const HubRun::News news = run->tick(now_ns);
+      if (news.verdict) log_.say(*news.verdict);
+      if (!news.lines.empty()) server.send_news(*run->job(), news.lines);
     }
   }
   std::erase(runs_, nullptr);

@@ -44,13 +44,17 @@ bool LiveFindings::due(const RunHistory& run, int64_t now_ns) const {
 
 std::vector<std::string> LiveFindings::update(const RunHistory& run, int64_t now_ns,
                                               int64_t (*clock)()) {
-  if (lines_ >= kMostLines || !due(run, now_ns)) return {};
+  if (!due(run, now_ns)) return {};
   const int64_t begin_ns = clock();
   const std::vector<Finding> findings = engine::diagnose(run);
   next_look_ns_ = now_ns + std::max(kLookNs, (clock() - begin_ns) * kCostShare);
   episodes_seen_ = run.comparison.episodes.size();
   episodes_open_ = open_episodes(run);
+  return lines(findings);
+}
 
+std::vector<std::string> LiveFindings::lines(const std::vector<Finding>& findings) {
+  if (said_lines_ >= kMostLines) return {};
   std::vector<std::string> lines;
   std::set<std::string> still_open;
   std::map<std::string, std::string> ended;
@@ -71,7 +75,7 @@ std::vector<std::string> LiveFindings::update(const RunHistory& run, int64_t now
     lines.push_back("over: " + key + (title == ended.end() ? "" : ": " + title->second));
   }
   open_ = std::move(still_open);
-  lines_ += static_cast<int>(lines.size());
+  said_lines_ += static_cast<int>(lines.size());
   return lines;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "model/finding.h"
 #include "model/history.h"
 
 namespace stepscope::cli {
@@ -20,6 +21,8 @@ class LiveFindings {
 
   // The lines that are due. clock: monotonic ns, to measure what looking costs.
   std::vector<std::string> update(const RunHistory& run, int64_t now_ns, int64_t (*clock)());
+  // The same for who has the findings already.
+  std::vector<std::string> lines(const std::vector<Finding>& findings);
 
  private:
   bool due(const RunHistory& run, int64_t now_ns) const;
@@ -28,7 +31,7 @@ class LiveFindings {
   std::set<std::string> said_;  // of the run as a whole: once
   size_t episodes_seen_ = 0, episodes_open_ = 0;
   int64_t next_look_ns_ = 0;
-  int lines_ = 0;
+  int said_lines_ = 0;
 };
 
 }  // namespace stepscope::cli

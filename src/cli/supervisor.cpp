@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr size_t kMaxAgentText = 16 * 1024, kMaxLiveLine = 300;
+constexpr size_t kMaxAgentText = 16 * 1024;
 constexpr int64_t kRestartPauseNs[Supervisor::kAgentRestarts] = {100 * kMs, kSecond, 5 * kSecond};
 
 bool has_terminal() {

@@ -24,6 +24,7 @@ class Supervisor {
  public:
   // A line of the agent that begins so is said at once, the others at the end.
   static constexpr std::string_view kLivePrefix = "live=";
+  static constexpr size_t kMaxLiveLine = 300;
   static constexpr int kAgentRestarts = 3;
   static constexpr int64_t kAgentEndNs = 5'000'000'000;
 

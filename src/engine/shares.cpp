@@ -56,10 +56,10 @@ double weighted_mean(const std::vector<double>& weight, const std::vector<double
   return weights > 0 ? sum / weights : 0;
 }
 
-Shares::Rank read_rank(const RankHistory& history) {
+Shares::Rank read_rank(const RankHistory& history, RankHistory::Finest finest) {
   Shares::Rank rank;
   rank.history = &history;
-  const std::vector<StepBlock> blocks = history.steady_blocks();
+  const std::vector<StepBlock> blocks = history.steady_blocks(finest);
   if (blocks.empty()) return rank;
   rank.first_step = blocks.front().first_step;
   rank.last_step = blocks.back().last_step;
@@ -113,9 +113,11 @@ double Shares::Rank::rare_share(OccurrenceKind kind) const {
 }
 
 Shares::Shares(const RunHistory& run, const std::set<int32_t>& left_out) {
+  const auto finest =
+      run.ranks.size() > kManyRanks ? RankHistory::Finest::kTenSteps : RankHistory::Finest::kStep;
   for (const RankHistory& history : run.ranks) {
     if (left_out.contains(history.rank)) continue;
-    Rank rank = read_rank(history);
+    Rank rank = read_rank(history, finest);
     most_steady_steps_ = std::max(most_steady_steps_, rank.steps);
     if (rank.steps >= run.settings.min_steady_steps && rank.mean_ns > 0)
       ranks_.push_back(std::move(rank));

@@ -40,6 +40,10 @@ struct Rare {
 
 class Shares {
  public:
+  // Above it steps are read by tens: a mean over so many ranks has no noise of single steps, and a hub
+  // asks often.
+  static constexpr size_t kManyRanks = 255;
+
   struct Rank {
     const RankHistory* history = nullptr;
     int64_t steps = 0;  // steady

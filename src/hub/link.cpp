@@ -15,6 +15,7 @@
 #include <mutex>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "hub/channel.h"
@@ -65,6 +66,7 @@ struct Link::Impl {
   uint64_t acknowledged = 0;          // of this connection
   size_t on_the_way = 0;
   std::optional<pb::JobSummary> summary;
+  std::vector<std::string> news;
 
   // The agent's thread only.
   Delta delta;
@@ -175,6 +177,8 @@ bool Link::Impl::take(const pb::ToNode& message) {
       unacknowledged.pop_front();
     }
   if (message.has_summary()) summary = message.summary();
+  for (const std::string& line : message.news().lines())
+    if (news.size() < kMaxNews) news.push_back(line);
   changed.notify_all();
   return true;
 }
@@ -289,6 +293,11 @@ std::optional<pb::JobSummary> Link::finish(const RunHistory& run, std::optional<
   }
   const std::lock_guard lock(impl.mutex);
   return impl.summary;
+}
+
+std::vector<std::string> Link::news() {
+  const std::lock_guard lock(impl_->mutex);
+  return std::exchange(impl_->news, {});
 }
 
 Link::State Link::state() const {

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "hub/endpoint.h"
@@ -36,6 +37,7 @@ struct LinkOptions {
 class Link {
  public:
   static constexpr size_t kMaxUnacknowledged = 4 << 20;
+  static constexpr size_t kMaxNews = 100;  // lines that nobody took yet
 
   explicit Link(LinkOptions options);
   ~Link();
@@ -48,6 +50,9 @@ class Link {
   // the deadline (CLOCK_MONOTONIC).
   std::optional<pb::JobSummary> finish(const RunHistory& run, std::optional<int> exit_code,
                                        int64_t deadline_ns);
+
+  // What the hub had to say since the last time: bounded, as the peer sent it.
+  std::vector<std::string> news();
 
   struct State {
     bool joined = false;  // now

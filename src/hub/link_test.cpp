@@ -235,6 +235,27 @@ TEST(Link, ANodeThatEndsFirstGetsTheStateOfNow) {
   EXPECT_FALSE(summary->complete());
 }
 
+TEST(Link, NewsReachesTheNodesOfTheRunOnceAndInBounds) {
+  TestHub hub({});
+  Node a(1, "a", "i1", 0, 1, 2), b(2, "b", "i2", 1, 1, 2);
+  const auto link_a = link_to(hub.port(), a), link_b = link_to(hub.port(), b);
+  ASSERT_TRUE(wait_until([&] { return link_a->state().joined && link_b->state().joined; }));
+  std::vector<std::string> of_a, of_b;
+  hub.look([&] { hub.server().send_news(*hub.job(), {"found it", "over"}); });
+  ASSERT_TRUE(wait_until([&] { return !(of_a = link_a->news()).empty(); }));
+  ASSERT_TRUE(wait_until([&] { return !(of_b = link_b->news()).empty(); }));
+  EXPECT_EQ(of_a, (std::vector<std::string>{"found it", "over"}));
+  EXPECT_EQ(of_b, of_a);
+  EXPECT_TRUE(link_a->news().empty());
+  const Job other{RunHistory{}};
+  hub.look([&] {
+    hub.server().send_news(other, {"of another run"});
+    hub.server().send_news(*hub.job(), std::vector<std::string>(5000, "too much"));
+  });
+  ASSERT_TRUE(wait_until([&] { return !(of_a = link_a->news()).empty(); }));
+  EXPECT_EQ(of_a, std::vector<std::string>(Link::kMaxNews, "too much"));
+}
+
 TEST(Link, GoesOnWithAHubThatWasKilledAndCameBack) {
   Node a(1, "a", "i1", 0, 2, 2);
   auto hub = std::make_unique<TestHub>(ServerOptions{});

@@ -331,6 +331,14 @@ void Server::Impl::answer(const std::shared_ptr<Session>& session, const pb::Job
   asio::co_spawn(io, let_go(session, std::move(message)), asio::detached);
 }
 
+void Server::send_news(const Job& job, const std::vector<std::string>& lines) {
+  pb::ToNode message;
+  for (const std::string& line : lines) message.mutable_news()->add_lines(line);
+  const std::string bytes = message.SerializeAsString();
+  for (const auto& session : impl_->members)
+    if (session->job.get() == &job && !session->answered) session->channel->send(bytes);
+}
+
 void Server::send_summary(const Job& job, const pb::JobSummary& summary) {
   for (const auto& session : impl_->members)
     if (session->job.get() == &job && !session->answered) impl_->answer(session, summary);

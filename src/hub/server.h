@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "hub/endpoint.h"
@@ -54,7 +55,9 @@ class Server {
   void run();   // until stop()
   void stop();  // from within, or by a signal handler's thread
 
-  // To every node of it that is connected; they are let go then.
+  // To every node of it that is connected now.
+  void send_news(const Job& job, const std::vector<std::string>& lines);
+  // The same; they are let go then.
   void send_summary(const Job& job, const pb::JobSummary& summary);
   size_t connections() const;
 

@@ -223,7 +223,7 @@ void RankHistory::keep(size_t max_raw, size_t max_rollups, size_t max_memory) {
 // From the coarsest level down: a block is taken only where its first child was trimmed a level
 // below, and what it covers is skipped there. So every steady step of the run is in exactly one
 // block.
-std::vector<StepBlock> RankHistory::steady_blocks() const {
+std::vector<StepBlock> RankHistory::steady_blocks(Finest finest) const {
   std::vector<StepBlock> blocks;
   int64_t covered_ns = INT64_MIN;
   const auto first_raw =
@@ -232,7 +232,8 @@ std::vector<StepBlock> RankHistory::steady_blocks() const {
     int64_t finer_from_ns = INT64_MAX;
     if (level > 0 && !rollups[level - 1].empty())
       finer_from_ns = rollups[level - 1].front().begin_ns;
-    if (level == 0 && first_raw != raw.end()) finer_from_ns = first_raw->begin_ns;
+    if (level == 0 && first_raw != raw.end() && finest == Finest::kStep)
+      finer_from_ns = first_raw->begin_ns;
     for (const StepBlock& block : rollups[level]) {
       if (block.begin_ns < covered_ns) continue;
       if (block.begin_ns >= finer_from_ns) break;

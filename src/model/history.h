@@ -100,8 +100,10 @@ struct RankHistory {
   void add(const MemorySample& sample);
   // Keeps less than the constants above allow: many ranks in one memory (the hub's).
   void keep(size_t max_raw, size_t max_rollups, size_t max_memory);
-  // Steady steps of the whole run, oldest first: coarse blocks where raw was trimmed, single steps where not.
-  std::vector<StepBlock> steady_blocks() const;
+  // Steady steps of the whole run, oldest first: coarse blocks where raw was trimmed, single steps where not, or, for
+  // a tenth of the work, blocks of ten there too.
+  enum class Finest { kStep, kTenSteps };
+  std::vector<StepBlock> steady_blocks(Finest finest = Finest::kStep) const;
 };
 
 // Host readings over the run: average and peak, no list.

@@ -26,9 +26,10 @@ Settings no_warmup() {
 }
 
 // The numbers of steps that the blocks cover, each as often as it is covered.
-std::vector<int64_t> covered(const RankHistory& r) {
+using Finest = RankHistory::Finest;
+std::vector<int64_t> covered(const RankHistory& r, Finest finest = Finest::kStep) {
   std::vector<int64_t> steps;
-  for (const StepBlock& b : r.steady_blocks()) {
+  for (const StepBlock& b : r.steady_blocks(finest)) {
     EXPECT_EQ(b.count, b.last_step - b.first_step + 1);
     for (int64_t n = b.first_step; n <= b.last_step; ++n) steps.push_back(n);
   }
@@ -151,9 +152,11 @@ TEST(History, EveryLengthIsCoveredOnce) {
     r.add(step(n), no_warmup());
     if (n % 1117 == 0 || (n > 1990 && n < 2030)) {
       EXPECT_EQ(covered(r), numbers(0, n + 1)) << n;
+      EXPECT_EQ(covered(r, Finest::kTenSteps), numbers(0, n + 1)) << n;
     }
   }
   EXPECT_EQ(covered(r), numbers(0, 24'321));
+  EXPECT_LT(r.steady_blocks(Finest::kTenSteps).size(), r.steady_blocks().size() - 1700);
 }
 
 TEST(History, AMillionStepsAreBoundedAndTheirMeanIsExact) {

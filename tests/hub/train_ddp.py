@@ -1,4 +1,7 @@
-"""DDP on gloo: STEPS steps of about MS milliseconds. `train_ddp.py STEPS MS`."""
+"""DDP on gloo: STEPS steps of about MS milliseconds. `train_ddp.py STEPS MS [SLOW_MS]`.
+
+Rank 1 takes SLOW_MS more.
+"""
 
 import sys
 import time
@@ -13,6 +16,8 @@ def main() -> None:
     steps, ms = int(sys.argv[1]), float(sys.argv[2])
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
+    if dist.get_rank() == 1:
+        ms += float(sys.argv[3]) if len(sys.argv) > 3 else 0
     model = nn.parallel.DistributedDataParallel(nn.Linear(8, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     data = TensorDataset(torch.randn(steps * 4, 8), torch.randn(steps * 4, 1))
