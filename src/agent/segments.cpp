@@ -42,11 +42,6 @@ RankHistory& history_of(RunHistory& run, int32_t rank) {
 
 }  // namespace
 
-void Batch::clear() {
-  occurrences.clear();
-  positions.clear();
-}
-
 struct Segments::Impl {
   std::string folder;
   std::map<std::pair<int32_t, uint64_t>, Position> start;  // by pid and nonce
@@ -70,7 +65,7 @@ struct Segments::Impl {
   bool counts(const Segment& segment, const RunHistory& run) const;
   void bind(Segment& segment, int32_t rank, RunHistory& run);
   void bind_leftovers(RunHistory& run);
-  void hand_over(Segment& segment, RunHistory& run, Batch& batch);
+  void hand_over(Segment& segment, RunHistory& run);
   void hand_over_all(RunHistory& run, Batch& batch);
   void refresh(RunHistory& run);
   void refresh_rank(const Segment& segment, RankHistory& rank);
@@ -195,7 +190,7 @@ void Segments::Impl::bind_leftovers(RunHistory& run) {
   if (only != nullptr && run.ranks.empty()) bind(*only, std::max(only->identity().rank, 0), run);
 }
 
-void Segments::Impl::hand_over(Segment& segment, RunHistory& run, Batch& batch) {
+void Segments::Impl::hand_over(Segment& segment, RunHistory& run) {
   Folded& out = segment.out();
   if (!segment.rank) {
     if (out.steps.empty() && !counts(segment, run)) return;
@@ -215,7 +210,6 @@ void Segments::Impl::hand_over(Segment& segment, RunHistory& run, Batch& batch) 
   for (Occurrence& occurrence : out.occurrences) {
     occurrence.rank = r.rank;
     r.add(occurrence);
-    batch.occurrences.push_back(occurrence);
   }
   out.steps.clear();
   out.occurrences.clear();
@@ -225,7 +219,7 @@ void Segments::Impl::hand_over_all(RunHistory& run, Batch& batch) {
   batch.positions.clear();
   for (const auto& segment : segments) {
     if (segment->is_worker()) continue;
-    hand_over(*segment, run, batch);
+    hand_over(*segment, run);
     if (segment->moved()) batch.positions.push_back(segment->position());
   }
   refresh(run);

@@ -44,9 +44,8 @@ namespace stepscope::agent {
 
 // What is to be committed besides the history; has the fields of store::Batch.
 struct Batch {
-  std::vector<Occurrence> occurrences;  // since the last clear()
-  std::vector<Position> positions;      // those that moved, as of the last poll
-  void clear();
+  std::vector<Position> positions;  // those that moved, as of the last poll
+  void clear() { positions.clear(); }
 };
 
 // What a rank's process does at this moment.
@@ -77,7 +76,7 @@ class Segments {
   Segments& operator=(Segments&&) noexcept;
 
   // Looks for new segments, drains all, adds steps and occurrences to run.ranks (inserted in order
-  // of rank when first seen) and occurrences to `batch`, refreshes the ranks' identity, facts,
+  // of rank when first seen), refreshes the ranks' identity, facts,
   // counters and attempt, and adds to run.notices what the card must say (a segment that cannot be
   // read, two living processes of one rank, dropped events). Sets the heartbeat to now_ns (CLOCK_MONOTONIC). A
   // process that is gone, or closed its segment, is drained to its end and its last step closed.

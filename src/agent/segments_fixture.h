@@ -130,6 +130,10 @@ class SegmentsTest : public testing::Test {
   size_t files() const { return list_folder(folder_).size(); }
 
   std::string folder_;
+  const std::deque<OccurrenceStats::Recent>& checkpoints() const {
+    return run_.ranks.at(0).occurrences[static_cast<size_t>(OccurrenceKind::kCheckpoint)].recent;
+  }
+
   RunHistory run_;
   Batch batch_;
   std::vector<Position> stored_;  // as run.db would hold them

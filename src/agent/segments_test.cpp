@@ -59,7 +59,7 @@ TEST_F(SegmentsTest, AStepThatWasNotCommittedIsReadAgainAfterARestart) {
   poll(second);
   EXPECT_EQ(run_.ranks[0].steps, 10);
   EXPECT_EQ(run_.ranks[0].incomplete_steps, 0);
-  ASSERT_EQ(batch_.occurrences.size(), 1u);
+  EXPECT_EQ(checkpoints().size(), 1u);
   int64_t end_ns = 1'000'000;
   for (const StepSample& s : run_.ranks[0].raw) {
     EXPECT_EQ(s.begin_ns, end_ns);
@@ -318,7 +318,7 @@ TEST_F(SegmentsTest, AProcessThatNeverTrainsDoesNotTakeARank) {
   segments.finish(run_, 5, batch_);
   ASSERT_EQ(run_.ranks.size(), 1u);
   EXPECT_EQ(run_.ranks[0].steps, 2);
-  EXPECT_TRUE(batch_.occurrences.empty());
+  EXPECT_TRUE(checkpoints().empty());
   EXPECT_TRUE(run_.notices.empty());
 }
 
@@ -350,7 +350,7 @@ TEST_F(SegmentsTest, WithoutAnyStepTheProcessIsThereAtTheEnd) {
   ASSERT_EQ(run_.ranks.size(), 1u);
   EXPECT_EQ(run_.ranks[0].rank, 0);
   EXPECT_EQ(run_.ranks[0].steps, 0);
-  EXPECT_EQ(batch_.occurrences.size(), 1u);
+  EXPECT_EQ(checkpoints().size(), 1u);
   process.steps(3);
   poll(segments);
   EXPECT_EQ(run_.ranks[0].steps, 0);

@@ -147,6 +147,10 @@ void Agent::listen() {
             else
               recording_.control(word == serve::ControlWord::kOn ? wire::Control::kOn
                                                                  : wire::Control::kOff);
+          },
+      .view =
+          [this](const report::ViewQuery& query) {
+            return recording_.view(query, monotonic_ns());
           }};
   const Status listening =
       loop_.listen(folder_ + "/api.sock",

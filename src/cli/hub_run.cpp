@@ -150,6 +150,12 @@ Status HubRun::meet() {
                            [this](serve::ControlWord word) {
                              if (word == serve::ControlWord::kWrite)
                                (void)write_files(summarize(monotonic_ns(), true));
+                           },
+                       .view =
+                           [this](const report::ViewQuery& query) {
+                             const int64_t now = monotonic_ns();
+                             job_->refresh(now);
+                             return report::view(job_->run(), diagnose(now, false), query);
                            }};
   return loop_.listen(folder + "/api.sock",
                       [api](const serve::Request& request) { return serve::route(api, request); });

@@ -18,7 +18,7 @@ namespace stepscope::cli {
 namespace {
 
 constexpr double kReleaseUnstored = 0.5;  // of a ring, when storing fails
-constexpr size_t kMaxWaitingOccurrences = 10'000;
+constexpr int64_t kFindingsNs = 1'000'000'000;
 constexpr size_t kMaxBootLog = 128 * 1024;
 const report::CardStyle kPlain{.colour = false, .unicode = true, .width = 80};
 
@@ -121,7 +121,7 @@ void Recording::keep(std::map<int32_t, MemorySample> samples, int64_t now_ns) {
 
 bool Recording::commit(int64_t now_ns) {
   refresh(now_ns, true);
-  Status done = store_ ? store_->commit(run_, {batch_.occurrences, stored(batch_.positions)})
+  Status done = store_ ? store_->commit(run_, {stored(batch_.positions)})
                        : Status(Error{"there is no run.db", ""});
   if (done) {
     segments_.release(batch_.positions);
@@ -133,7 +133,6 @@ bool Recording::commit(int64_t now_ns) {
     note(done.error().message +
          ": storing failed for a while; the figures here were kept in memory");
   storing_fails_ = true;
-  if (batch_.occurrences.size() > kMaxWaitingOccurrences) batch_.occurrences.clear();
   if (!store_ || segments_.fullest() > kReleaseUnstored) segments_.release(batch_.positions);
   return false;
 }
@@ -195,6 +194,21 @@ std::string Recording::status(int64_t now_ns, const report::CardStyle& style) {
 
 std::string Recording::card(int64_t now_ns, const report::CardStyle& style) {
   return report::card(summarize(now_ns, true), style);
+}
+
+// Many viewers may ask at once: a diagnosis serves all of a second, and takes at most a tenth of the time.
+const std::vector<Finding>& Recording::findings(int64_t now_ns) {
+  if (now_ns < next_findings_ns_) return findings_;
+  const int64_t begin_ns = monotonic_ns();
+  findings_ = engine::diagnose(run_);
+  next_findings_ns_ = now_ns + std::max(kFindingsNs, 10 * (monotonic_ns() - begin_ns));
+  return findings_;
+}
+
+Result<std::string> Recording::view(const report::ViewQuery& query, int64_t now_ns) {
+  refresh(now_ns, true);
+  static const std::vector<Finding> none;
+  return report::view(run_, report::needs_findings(query.view) ? findings(now_ns) : none, query);
 }
 
 Result<std::string> Recording::finish(const Ended& ended, int64_t now_ns) {

@@ -23,6 +23,7 @@
 #include "model/finding.h"
 #include "model/history.h"
 #include "report/report.h"
+#include "report/views.h"
 #include "sampler/sampler.h"
 #include "store/store.h"
 
@@ -54,6 +55,7 @@ class Recording {
   std::string status(int64_t now_ns, const report::CardStyle& style);
   std::string card(int64_t now_ns, const report::CardStyle& style);
   std::string health_json(int64_t now_ns) const;
+  Result<std::string> view(const report::ViewQuery& query, int64_t now_ns);
 
   void control(wire::Control word) { segments_.control(word); }
   void note(const std::string& notice);  // once
@@ -72,6 +74,7 @@ class Recording {
   void refresh(int64_t now_ns, bool live);
   void tell_doing(int64_t now_ns);
   report::Summary summarize(int64_t now_ns, bool live);
+  const std::vector<Finding>& findings(int64_t now_ns);  // of about this moment
   Status write_files(const std::string& folder, const report::Summary& summary) const;
   Result<std::string> write_elsewhere(const std::vector<Finding>& findings, const std::string& why);
 
@@ -83,6 +86,8 @@ class Recording {
   sampler::Sampler sampler_;
   agent::Batch batch_;
   LiveFindings live_;
+  std::vector<Finding> findings_;
+  int64_t next_findings_ns_ = 0;
   bool storing_fails_ = false;
 };
 

@@ -225,6 +225,14 @@ void StepJoiner::fill(const Point& p, JoinedSync& out) {
   out.cost_ns = std::max(0.0, median_of(scratch_) - late_wait);
 }
 
+std::vector<int64_t> step_offsets(const RunHistory& run) {
+  std::vector<int64_t> offsets(run.ranks.size(), 0);
+  if (offsets.size() < 2) return offsets;
+  const StepJoiner joiner(run, 0);
+  for (size_t i = 0; i < offsets.size(); ++i) offsets[i] = joiner.offset(i);
+  return offsets;
+}
+
 const StepSample* StepJoiner::sample(size_t position, int64_t job_step) const {
   const Track& track = tracks_[position];
   if (!track.any()) return nullptr;

@@ -47,6 +47,7 @@ class StepJoiner {
   // A rank's own sample of a job step; nullptr: it has none.
   const StepSample* sample(size_t position, int64_t job_step) const;
   size_t ranks() const { return tracks_.size(); }
+  int64_t offset(size_t position) const { return tracks_[position].offset; }  // job step - own step
 
  private:
   struct Track {
@@ -82,5 +83,8 @@ class StepJoiner {
   size_t used_ = 0;  // of points_
   std::vector<float> scratch_;
 };
+
+// By position: job step - own step; 0 where nothing tells.
+std::vector<int64_t> step_offsets(const RunHistory& run);
 
 }  // namespace stepscope::engine

@@ -15,7 +15,10 @@ constexpr int64_t kMinOccurrences = 2;
 constexpr std::string_view kPartPrefix = "part.", kUserPrefix = "user.";
 
 double median_ns(const OccurrenceStats& stats) {
-  return median(std::vector<double>(stats.recent_ns.begin(), stats.recent_ns.end()));
+  std::vector<double> durations;
+  for (const auto& recent : stats.recent)
+    durations.push_back(static_cast<double>(recent.duration_ns));
+  return median(std::move(durations));
 }
 
 double total_ns(const RankHistory& rank) {

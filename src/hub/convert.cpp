@@ -69,15 +69,39 @@ int64_t count_within(int64_t value) { return std::clamp<int64_t>(value, 0, kMaxN
 bool is_time(int64_t ns) { return ns >= 0 && ns <= kMaxNs; }
 double finite(double value) { return std::isfinite(value) ? value : 0; }
 
-void add_occurrences(const pb::Totals& from, RankHistory& to) {
+// Sums of what was sent as differences; of numbers that a stranger chose.
+class Running {
+ public:
+  explicit Running(const google::protobuf::RepeatedField<int64_t>& deltas) : deltas_(deltas) {}
+  int64_t next() {
+    if (at_ < deltas_.size()) sum_ += static_cast<uint64_t>(deltas_.Get(at_++));
+    return static_cast<int64_t>(sum_);
+  }
+
+ private:
+  const google::protobuf::RepeatedField<int64_t>& deltas_;
+  int at_ = 0;
+  uint64_t sum_ = 0;
+};
+
+void add_occurrences(const pb::Totals& from, int64_t shift_ns, RankHistory& to) {
   for (const pb::Occurrences& o : from.occurrences()) {
     if (o.kind() < 0 || o.kind() >= kOccurrenceKinds) continue;
     OccurrenceStats& stats = to.occurrences[static_cast<size_t>(o.kind())];
     stats.count += count_within(o.count());
     stats.total_ns += count_within(o.total_ns());
+    const bool placed = o.recent_step_size() == o.recent_ns_size() &&
+                        o.recent_begin_ns_size() == o.recent_ns_size();
+    Running steps(o.recent_step()), begins(o.recent_begin_ns());
     for (const int64_t ns : o.recent_ns()) {
-      stats.recent_ns.push_back(count_within(ns));
-      if (stats.recent_ns.size() > RankHistory::kMaxOccurrences) stats.recent_ns.pop_front();
+      OccurrenceStats::Recent recent{.duration_ns = count_within(ns)};
+      const int64_t step = steps.next(), begin_ns = begins.next();
+      if (placed && step >= 0 && step <= kMaxCount && is_time(begin_ns)) {
+        recent.step = step;
+        recent.begin_ns = begin_ns + shift_ns;
+      }
+      stats.recent.push_back(recent);
+      if (stats.recent.size() > RankHistory::kMaxOccurrences) stats.recent.pop_front();
     }
   }
 }
@@ -157,7 +181,13 @@ void fill_totals(const RankHistory& from, pb::Totals& to) {
     out.set_kind(static_cast<int32_t>(kind));
     out.set_count(stats.count);
     out.set_total_ns(stats.total_ns);
-    out.mutable_recent_ns()->Add(stats.recent_ns.begin(), stats.recent_ns.end());
+    OccurrenceStats::Recent before{.step = 0};
+    for (const OccurrenceStats::Recent& recent : stats.recent) {
+      out.add_recent_ns(recent.duration_ns);
+      out.add_recent_step(recent.step - before.step);
+      out.add_recent_begin_ns(recent.begin_ns - before.begin_ns);
+      before = recent;
+    }
   }
 }
 
@@ -268,13 +298,14 @@ void take_identity(const pb::Identity& from, RankHistory& to) {
   to.facts = from.facts();
 }
 
-void take_totals(const pb::Totals& base, const pb::Totals& last, RankHistory& to) {
+void take_totals(const pb::Totals& base, const pb::Totals& last, int64_t shift_ns,
+                 RankHistory& to) {
   each_total([&](auto field, auto get, auto) {
     to.*field = count_within((base.*get)()) + count_within((last.*get)());
   });
   to.occurrences = {};
-  add_occurrences(base, to);
-  add_occurrences(last, to);
+  add_occurrences(base, 0, to);
+  add_occurrences(last, shift_ns, to);
 }
 
 void subtract(const pb::Totals& what, pb::Totals& from) {

@@ -29,8 +29,8 @@ std::optional<StepSample> step_of(const pb::Step& from);
 std::optional<MemorySample> memory_of(const pb::Memory& from);
 std::optional<Doing> doing_of(const pb::Doing& from);
 void take_identity(const pb::Identity& from, RankHistory& to);  // but the attempt
-// rank's totals = base + last.
-void take_totals(const pb::Totals& base, const pb::Totals& last, RankHistory& to);
+// rank's totals = base + last; shift_ns: from the node's clock, that of `last`, to the history's.
+void take_totals(const pb::Totals& base, const pb::Totals& last, int64_t shift_ns, RankHistory& to);
 void subtract(const pb::Totals& what, pb::Totals& from);     // the occurrences' recent ones stay
 void take_node(const pb::NodeState& from, NodeHistory& to);  // but its name
 std::string short_text(std::string_view text, size_t max_bytes);  // printable

@@ -144,7 +144,8 @@ inline std::string text_of(const RankHistory& r) {
           << b.mean_ns[kPhaseCount] << '\n';
   for (const OccurrenceStats& o : r.occurrences) {
     out << o.count << ' ' << o.total_ns << ':';
-    for (const int64_t ns : o.recent_ns) out << ' ' << ns;
+    for (const auto& recent : o.recent)
+      out << ' ' << recent.step << '@' << recent.begin_ns << '+' << recent.duration_ns;
     out << '\n';
   }
   for (const MemorySample& m : r.memory)

@@ -65,7 +65,7 @@ Job::Job(RunHistory run, const std::vector<std::string>& stored, int64_t now_ns)
     const auto owner = owners_.find(rank.rank);
     if (owner == owners_.end()) continue;
     const pb::StoredRank& known = nodes_[owner->second].ranks[rank.rank];
-    take_totals(known.base(), known.last(), rank);  // not all of it is in run.db
+    take_totals(known.base(), known.last(), known.shift_ns(), rank);  // not all of it is in run.db
   }
 }
 
@@ -229,7 +229,7 @@ Status Job::take_rank(size_t number, const pb::RankUpdate& update, int64_t now_n
   if (stored.received() > 0 && first_ns > stored.begin_ns()) {
     stored.set_lost(lost_of(stored));
     RankHistory sum;
-    take_totals(stored.base(), stored.last(), sum);
+    take_totals(stored.base(), stored.last(), stored.shift_ns(), sum);
     stored.mutable_base()->Clear();
     fill_totals(sum, *stored.mutable_base());
     stored.mutable_last()->Clear();
@@ -243,7 +243,7 @@ Status Job::take_rank(size_t number, const pb::RankUpdate& update, int64_t now_n
   history.node = node.stored.shown();
   if (update.has_totals()) {
     *stored.mutable_last() = update.totals();
-    take_totals(stored.base(), stored.last(), history);
+    take_totals(stored.base(), stored.last(), stored.shift_ns(), history);
   }
   if (counted(stored.base()) == 0 && first_ns > 0 && first_ns <= kMaxNs &&
       (history.first_begin_ns == 0 || first_ns < history.first_begin_ns))

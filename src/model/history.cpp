@@ -169,6 +169,12 @@ void count_step(RankHistory& r, const StepSample& s) {
   r.steady_samples_ns += s.total_ns();
 }
 
+uint32_t phases_with_time(const std::array<int64_t, kPhaseCount>& phases) {
+  uint32_t bits = 0;
+  for (size_t i = 0; i < kPhaseCount; ++i) bits |= static_cast<uint32_t>(phases[i] > 0) << i;
+  return bits;
+}
+
 // Every second is dropped: the rest still covers the whole run.
 void halve(std::deque<MemorySample>& memory) {
   size_t kept = 0;
@@ -182,12 +188,22 @@ Made RankHistory::add(StepSample step, const Settings& settings) {
   Made made;
   step.warmup = in_warmup(step, settings);
   count_step(*this, step);
+  phases_seen |= phases_with_time(step.phase_ns);
   if (unrolled_steps < 0) unrolled_steps = count_unrolled(*this);
   const bool is_steady = step.steady();
   raw.push_back(std::move(step));
   if (is_steady && ++unrolled_steps >= kFanIn) roll_up(*this, made);
   trim_raw(*this, kMaxRaw, made);
   return made;
+}
+
+void RankHistory::see_phases() {
+  phases_seen = 0;
+  for (const StepSample& step : raw) phases_seen |= phases_with_time(step.phase_ns);
+  for (const std::deque<StepBlock>& level : rollups)
+    for (const StepBlock& block : level)
+      for (size_t i = 0; i < kPhaseCount; ++i)
+        phases_seen |= static_cast<uint32_t>(block.mean_ns[i] > 0) << i;
 }
 
 bool RankHistory::is_within_steps(int64_t begin_ns, int64_t end_ns) const {
@@ -200,8 +216,8 @@ void RankHistory::add(const Occurrence& occurrence) {
   ++stats.count;
   stats.total_ns += took_ns;
   if (!is_within_steps(occurrence.begin_ns, occurrence.end_ns)) outside_ns += took_ns;
-  stats.recent_ns.push_back(took_ns);
-  if (stats.recent_ns.size() > kMaxOccurrences) stats.recent_ns.pop_front();
+  stats.recent.push_back({occurrence.step, occurrence.begin_ns, took_ns});
+  if (stats.recent.size() > kMaxOccurrences) stats.recent.pop_front();
 }
 
 void RankHistory::add(const MemorySample& sample) {

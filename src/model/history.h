@@ -35,9 +35,14 @@ struct StepBlock {
 };
 
 struct OccurrenceStats {
+  struct Recent {
+    int64_t step = -1;  // -1: not known, as begin_ns then
+    int64_t begin_ns = 0;
+    int64_t duration_ns = 0;
+  };
   int64_t count = 0;
   int64_t total_ns = 0;
-  std::deque<int64_t> recent_ns;  // newest kMaxOccurrences durations, for the median
+  std::deque<Recent> recent;  // the newest kMaxOccurrences
 };
 
 struct MemorySample {  // taken once a second by the agent
@@ -91,10 +96,12 @@ struct RankHistory {
 
   // Steady steps at the end of raw that are in no rollup yet; -1 (also after a load): not counted yet. Not stored.
   int32_t unrolled_steps = -1;
+  uint32_t phases_seen = 0;  // a bit a phase that some step spent time in. Not stored
 
   // Marks warm-up, counts, rolls up, trims. Returns the rollups made, for the store. The step as it was kept, its
   // warm-up flag set, is raw.back() then.
   std::vector<std::pair<int, StepBlock>> add(StepSample step, const Settings& settings);
+  void see_phases();  // counts phases_seen again: after a load
   bool is_within_steps(int64_t begin_ns, int64_t end_ns) const;
   void add(const Occurrence& occurrence);
   void add(const MemorySample& sample);

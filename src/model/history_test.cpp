@@ -245,8 +245,8 @@ TEST(History, OccurrencesAreCountedAndTheNewestKept) {
   const OccurrenceStats& stats = r.occurrences[static_cast<size_t>(OccurrenceKind::kCheckpoint)];
   EXPECT_EQ(stats.count, 1000);
   EXPECT_EQ(stats.total_ns, 499'500);
-  ASSERT_EQ(stats.recent_ns.size(), RankHistory::kMaxOccurrences);
-  EXPECT_EQ(stats.recent_ns.back(), 999);
+  ASSERT_EQ(stats.recent.size(), RankHistory::kMaxOccurrences);
+  EXPECT_EQ(stats.recent.back().duration_ns, 999);
 }
 
 TEST(History, MemoryCoversTheWholeRunInBoundedSpace) {

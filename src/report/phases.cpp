@@ -44,14 +44,10 @@ std::set<std::string> user_phases(const std::vector<Steady>& ranks) {
   return names;
 }
 
-bool any_time(const std::vector<Steady>& ranks, Phase phase) {
-  const auto i = static_cast<size_t>(phase);
-  for (const Steady& rank : ranks) {
-    if (rank.means.phase_ns[i] > 0) return true;
-    for (const StepSample& s : rank.history->raw)
-      if (s.phase_ns[i] > 0) return true;
-  }
-  return false;
+bool any_time(const RunHistory& run, Phase phase) {
+  const uint32_t bit = uint32_t{1} << static_cast<unsigned>(phase);
+  return std::any_of(run.ranks.begin(), run.ranks.end(),
+                     [bit](const RankHistory& rank) { return (rank.phases_seen & bit) != 0; });
 }
 
 bool any_count(const RunHistory& run, int64_t RankHistory::* member) {
@@ -62,9 +58,9 @@ bool any_count(const RunHistory& run, int64_t RankHistory::* member) {
 // Why there is no time to give for the phase; empty: there is, and 0 means none was spent. What a
 // rule may judge is decided in engine/measured.h; here a host time that was seen is shown, with its
 // clock.
-std::string why_absent(const RunHistory& run, const std::vector<Steady>& ranks, Phase phase) {
+std::string why_absent(const RunHistory& run, Phase phase) {
   if (!any_count(run, &RankHistory::steps)) return "no step was seen";
-  if (any_time(ranks, phase)) return "";
+  if (any_time(run, phase)) return "";
   switch (phase) {
     case Phase::kInput:
       if (engine::any_rank_has(run, kFactDataLoader)) return "";
@@ -192,7 +188,8 @@ OccurrenceRow occurrence_row(const RunHistory& run, size_t kind) {
     if (stats.count <= row.count) continue;
     row.count = stats.count;
     row.total_ms = static_cast<double>(stats.total_ns) / 1e6;
-    std::vector<int64_t> sorted(stats.recent_ns.begin(), stats.recent_ns.end());
+    std::vector<int64_t> sorted;
+    for (const auto& recent : stats.recent) sorted.push_back(recent.duration_ns);
     std::sort(sorted.begin(), sorted.end());
     if (sorted.empty()) continue;
     const size_t n = sorted.size();
@@ -202,6 +199,13 @@ OccurrenceRow occurrence_row(const RunHistory& run, size_t kind) {
 }
 
 }  // namespace
+
+std::array<bool, kPhaseCount> measured_phases(const RunHistory& run) {
+  std::array<bool, kPhaseCount> measured{};
+  for (size_t i = 0; i < kPhaseCount; ++i)
+    measured[i] = why_absent(run, static_cast<Phase>(i)).empty();
+  return measured;
+}
 
 void fill_phases(const RunHistory& run, Summary& summary) {
   std::vector<Steady> ranks;
@@ -214,7 +218,7 @@ void fill_phases(const RunHistory& run, Summary& summary) {
   for (size_t i = 0; i < kPhaseCount; ++i) {
     const auto mean_ms = over_ranks(ranks, [i](const Means& m) { return m.phase_ns[i]; });
     summary.phases.push_back(phase_row(std::string(kPhaseNames[i]), false,
-                                       why_absent(run, ranks, static_cast<Phase>(i)), mean_ms,
+                                       why_absent(run, static_cast<Phase>(i)), mean_ms,
                                        step_ms));
   }
   for (const std::string& name : user_phases(ranks)) {

@@ -42,7 +42,40 @@ std::optional<ControlWord> control_word(std::string_view body) {
   return std::nullopt;
 }
 
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::string decoded(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const int high = text[i] == '%' && i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
+    const int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
+    if (low >= 0) {
+      out += static_cast<char>(high * 16 + low);
+      i += 2;
+    } else {
+      out += text[i] == '+' ? ' ' : text[i];
+    }
+  }
+  return out;
+}
+
 }  // namespace
+
+std::map<std::string, std::string> query_words(std::string_view query) {
+  std::map<std::string, std::string> words;
+  for (const std::string_view word : split(query, '&')) {
+    if (word.empty()) continue;
+    const size_t equals = word.find('=');
+    words[decoded(word.substr(0, equals))] =
+        equals == std::string_view::npos ? "" : decoded(word.substr(equals + 1));
+  }
+  return words;
+}
 
 Reply route(const Api& api, const Request& request) {
   const std::string_view target = request.target;
@@ -51,14 +84,22 @@ Reply route(const Api& api, const Request& request) {
   const std::string_view query =
       question == std::string_view::npos ? "" : target.substr(question + 1);
   const bool control = path == "/v1/control";
-  if (!control && path != "/v1/health" && path != "/v1/summary" && path != "/v1/card" &&
+  constexpr std::string_view kBase = "/v1/";
+  const std::string_view name = path.starts_with(kBase) ? path.substr(kBase.size()) : "";
+  const bool is_view = report::is_view(name);
+  if (!control && !is_view && path != "/v1/health" && path != "/v1/summary" && path != "/v1/card" &&
       path != "/v1/status")
     return error(404, "nothing at " + printable(path, 200),
-                 "GET /v1/health, /v1/summary, /v1/status or /v1/card");
+                 "GET /v1/health, summary, status, card, " + report::view_names());
   const std::string_view wanted = control ? "POST" : "GET";
   if (request.method != wanted)
     return error(405, printable(request.method, 40) + " is not for " + std::string(path),
                  "use " + std::string(wanted));
+  if (is_view) {
+    auto made = api.view({std::string(name), query_words(query)});
+    if (!made) return error(400, made.error().message, made.error().hint);
+    return {200, "application/json", std::move(*made)};
+  }
   if (path == "/v1/health") return {200, "application/json", api.health()};
   if (path == "/v1/summary") return {200, "application/json", api.summary(query != "compact")};
   if (path == "/v1/status") return {200, "text/plain; charset=utf-8", api.status(style_of(query))};

@@ -5,6 +5,7 @@
 //   GET  /v1/summary[?compact] JSON: summary.json of this moment; compact: on one line
 //   GET  /v1/card[?colour&ascii&width=N]   text
 //   GET  /v1/status[?...]      text: what `stepscope status` prints; as for the card
+//   GET  /v1/series, ranks, ...  JSON: report/views.h; the query's words are the view's
 //   POST /v1/control           {"word": "on"} or {"word": "off"}: recording in every rank;
 //                              {"word": "write"}: the summary's files now
 // Errors are JSON, {"error": ..., "hint": ...}, with status 400, 404 or 405.
@@ -13,9 +14,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
+#include <string_view>
 
+#include "base/result.h"
 #include "report/report.h"
+#include "report/views.h"
 #include "serve/loop.h"
 
 namespace stepscope::serve {
@@ -27,8 +32,12 @@ struct Api {
   std::function<std::string(bool pretty)> summary;
   std::function<std::string(const report::CardStyle&)> card, status;
   std::function<void(ControlWord)> control;
+  std::function<Result<std::string>(const report::ViewQuery&)> view;
 };
 
 Reply route(const Api& api, const Request& request);
+
+// "a=1&b=x%20y": keys and values, decoded. A key that comes twice has its last value.
+std::map<std::string, std::string> query_words(std::string_view query);
 
 }  // namespace stepscope::serve

@@ -24,7 +24,14 @@ class ApiTest : public testing::Test {
                  style_ = style;
                  return "status";
                },
-           .control = [this](ControlWord word) { words_.push_back(word); }};
+           .control = [this](ControlWord word) { words_.push_back(word); },
+           .view = [this](const report::ViewQuery& query) -> Result<std::string> {
+             query_ = query;
+             if (query.words.contains("bad"))
+               return Error{"bad= is not understood", "leave it out"};
+             return query.view;
+           }};
+  report::ViewQuery query_;
 };
 
 TEST_F(ApiTest, Routes) {

@@ -243,7 +243,7 @@ class Dump {
     }
     for (const OccurrenceStats& o : r.occurrences) {
       line("occurrences", o.count, o.total_ns);
-      for (const int64_t ns : o.recent_ns) line(ns);
+      for (const auto& recent : o.recent) line(recent.step, recent.begin_ns, recent.duration_ns);
     }
     for (const MemorySample& m : r.memory)
       line("memory", m.mono_ns, m.step, m.rss_bytes.value_or(-1), m.anon_bytes.value_or(-1),

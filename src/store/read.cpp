@@ -9,6 +9,11 @@
 namespace stepscope::store {
 namespace {
 
+// Out of line: g++ 12 sees the row's optionals uninitialised where it inlines this.
+[[gnu::noinline]] OccurrenceStats::Recent recent_of(const OccurrenceRow& row) {
+  return {row.step.value_or(-1), row.begin_ns.value_or(0), row.duration_ns};
+}
+
 class Reader {
  public:
   Reader(Database& database, RunHistory& run)
@@ -23,6 +28,7 @@ class Reader {
     read_occurrences();
     read_outside();
     read_memory();
+    for (RankHistory& rank : run_.ranks) rank.see_phases();
   }
 
  private:
@@ -189,7 +195,7 @@ class Reader {
         "occurrences ORDER BY id", [&](auto& v) { occurrence_columns(v, key, kind, row); },
         [&] {
           if (OccurrenceStats* stats = occurrences(key.rank, kind))
-            stats->recent_ns.push_back(row.duration_ns);
+            stats->recent.push_back(recent_of(row));
         });
     int64_t count = 0, total = 0;
     each(

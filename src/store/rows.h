@@ -142,7 +142,7 @@ void rollup_columns(Visit&& visit, K& key, Block& b, Parts& parts) {
   for (size_t i = 0; i < parts.size(); ++i) visit(part_names[i], parts[i]);
 }
 
-struct OccurrenceRow {  // step and begin are absent when the commit that had them failed
+struct OccurrenceRow {  // step and begin are absent where an earlier version did not keep them
   std::optional<int64_t> step, begin_ns;
   int64_t duration_ns = 0;
 };

@@ -28,8 +28,6 @@ struct SegmentPosition {
 
 // What a commit stores beside the history, in the same transaction.
 struct Batch {
-  std::vector<Occurrence>
-      occurrences;  // new since the last commit: the history itself keeps only their lengths
   std::vector<SegmentPosition> positions;  // those that moved
 };
 

@@ -138,7 +138,7 @@ TEST(StoreErrors, AFullDiskLosesNothingOnceThereIsRoomAgain) {
       }
     const Occurrence o{0, OccurrenceKind::kCheckpoint, attempt, 0, 100 + attempt};
     run.ranks[0].add(o);
-    const Status stored = store->commit(run, {{o}, {}});
+    const Status stored = store->commit(run, {});
     ASSERT_FALSE(stored);
     EXPECT_NE(stored.error().message.find(folder.path + "/run.db"), std::string::npos)
         << stored.error().message;

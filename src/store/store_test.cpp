@@ -33,16 +33,14 @@ TEST(Store, GivesBackEveryField) {
     run.folder = folder.path;
     Result<Store> store = Store::create(folder.path);
     ASSERT_TRUE(store) << store.error().message;
-    std::vector<Occurrence> occurrences;
     for (int i = 0; i < 400; ++i) {
       const Occurrence o{i % 3, static_cast<OccurrenceKind>(i % kOccurrenceKinds), i, i * 1000,
                          i * 1000 + 7 * i};
-      occurrences.push_back(o);
       run.ranks[static_cast<size_t>(o.rank)].add(o);
     }
     const std::string bytes("\0\xff\0\x80 any", 8);
     ASSERT_TRUE(store->commit(
-        run, {occurrences, {{7, ~uint64_t{0}, 12, bytes}, {-1, 3, uint64_t{1} << 40, ""}}}));
+        run, {{{7, ~uint64_t{0}, 12, bytes}, {-1, 3, uint64_t{1} << 40, ""}}}));
     expect_same(run, store->load());
     expect_same(run, Store::read(folder.path));
     ASSERT_TRUE(store->finish(run, {}));
@@ -72,7 +70,7 @@ TEST(Store, GoesOnWithADatabaseOfTheFirstVersion) {
   }
   {
     Result<Store> store = Store::create(folder.path);
-    ASSERT_TRUE(store && store->commit(run, {{}, {{7, 8, 9, "state"}}}));
+    ASSERT_TRUE(store && store->commit(run, {{{7, 8, 9, "state"}}}));
     ASSERT_TRUE(store->finish(run, {}));
     run.live = false;
   }
@@ -92,7 +90,7 @@ TEST(Store, GoesOnWithADatabaseOfTheFirstVersion) {
     ASSERT_TRUE(positions);
     EXPECT_EQ(positions->at(0).next_index, 9u);
     EXPECT_EQ(positions->at(0).state, i == 0 ? "" : "new");
-    ASSERT_TRUE(store->commit(run, {{}, {{7, 8, 9, "new"}}}));
+    ASSERT_TRUE(store->commit(run, {{{7, 8, 9, "new"}}}));
   }
 }
 
@@ -123,7 +121,6 @@ TEST(Store, FollowsAGrowingHistory) {
         const Occurrence o{r.rank, OccurrenceKind::kCheckpoint, step, step,
                            step + random.number(100)};
         if (step % 2 == 0) {
-          batch.occurrences.push_back(o);
           r.add(o);
         }
       }
@@ -147,7 +144,7 @@ TEST(Store, ForgetsARankThatWasRenumbered) {
   ASSERT_TRUE(store) << store.error().message;
   const Occurrence o{0, OccurrenceKind::kCompile, 1, 2, 3};
   run.ranks[0].add(o);
-  ASSERT_TRUE(store->commit(run, {{o}, {}}));
+  ASSERT_TRUE(store->commit(run, {}));
   run.ranks.erase(run.ranks.begin());
   run.ranks.push_back(random.rank(5, 10));
   ASSERT_TRUE(store->commit(run, {}));

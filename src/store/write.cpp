@@ -138,7 +138,7 @@ void Writer::write(const RunHistory& run, const Batch& batch, bool ended) {
   for (const RankHistory& rank : run.ranks) {
     present.insert(rank.rank);
     write_rank(rank);
-    write_occurrences(rank, batch.occurrences);
+    write_occurrences(rank);
   }
   for (const int32_t rank : ranks_)
     if (!present.contains(rank)) forget_rank(rank);
@@ -242,32 +242,33 @@ void Writer::write_rank(const RankHistory& rank) {
       });
 }
 
-void Writer::write_occurrences(const RankHistory& rank, const std::vector<Occurrence>& fresh) {
+void Writer::write_occurrences(const RankHistory& rank) {
   for (int kind = 0; kind < kOccurrenceKinds; ++kind) {
     const int64_t base = series_base(rank.rank, kind);
     const OccurrenceStats& stats = rank.occurrences[static_cast<size_t>(kind)];
     const std::string_view name = kOccurrenceNames[static_cast<size_t>(kind)];
     Series& series = occurrences_.series(base);
-    if (stats.count == std::max<int64_t>(series.total, 0)) continue;
+    const int64_t stored = std::max<int64_t>(series.total, 0);
+    if (stats.count == stored) continue;
 
-    const auto insert = [&](const OccurrenceRow& row) {
-      const Key key{base + series.next++, rank.rank, 0};
-      occurrence_columns(Binder{occurrences_.insert()}, key, name, row);
-      occurrences_.insert().run();
-    };
-    int64_t added = 0;
-    for (const Occurrence& o : fresh) {
-      if (o.rank != rank.rank || static_cast<int>(o.kind) != kind) continue;
-      insert({o.step, o.begin_ns, o.end_ns - o.begin_ns});
-      ++added;
-    }
-    if (stats.count !=
-        std::max<int64_t>(series.total, 0) + added) {  // a failed commit lost some: lengths alone
+    const auto kept = static_cast<int64_t>(stats.recent.size());
+    int64_t fresh = stats.count - stored;
+    if (fresh < 0 || fresh >= kept) {  // another owner's, or more came than are kept
       occurrences_.remove(base, series.first, series.next);
       series.first = series.next;
-      for (const int64_t ns : stats.recent_ns) insert({std::nullopt, std::nullopt, ns});
+      fresh = kept;
     }
-    occurrences_.trim(base, static_cast<int64_t>(stats.recent_ns.size()));
+    for (auto recent = stats.recent.end() - fresh; recent != stats.recent.end(); ++recent) {
+      const Key key{base + series.next++, rank.rank, 0};
+      OccurrenceRow row{.step = {}, .begin_ns = {}, .duration_ns = recent->duration_ns};
+      if (recent->step >= 0) {
+        row.step = recent->step;
+        row.begin_ns = recent->begin_ns;
+      }
+      occurrence_columns(Binder{occurrences_.insert()}, key, name, row);
+      occurrences_.insert().run();
+    }
+    occurrences_.trim(base, kept);
     insert_totals_.run(rank.rank, name, stats.count, stats.total_ns);
     series.total = stats.count;
   }

@@ -74,7 +74,7 @@ class Writer {
   void write_run(const RunHistory& run, bool ended);
   void write_nodes(const std::vector<NodeHistory>& nodes);
   void write_rank(const RankHistory& rank);
-  void write_occurrences(const RankHistory& rank, const std::vector<Occurrence>& fresh);
+  void write_occurrences(const RankHistory& rank);
   void forget_rank(int32_t rank);
 
   Database& database_;
