@@ -111,6 +111,45 @@ def test_health_summary_card_and_control(live: Live) -> None:
     wait(lambda: steps() > before, "steps again")
 
 
+def test_the_views_say_what_the_summary_says(live: Live) -> None:
+    def view(target: str) -> dict[str, Any]:
+        code, text = live.ask("GET", "/v1/" + target)
+        assert code == 200, text
+        return json.loads(text)
+
+    wait(lambda: view("series")["last"] > 300, "300 steps")
+    assert live.ask("POST", "/v1/control", '{"word": "off"}')[0] == 200
+    wait(lambda: (s := view("series")["last"]) and read_for(live, 200) and s == view("series")["last"],
+         "a pause")  # fmt: skip
+    wait(lambda: view("summary")["steps"]["count"] == view("series")["last"] + 1, "the summary")
+    summary = view("summary")
+    series = view("series?rank=0&points=2000")
+    assert sum(series["count"]) == summary["steps"]["count"]
+    steady = [i for i, step in enumerate(series["first_step"]) if step >= series["warmup_until"]]
+
+    def mean(values: list[float]) -> float:
+        weights = [series["count"][i] for i in steady]
+        return sum(values[i] * series["count"][i] for i in steady) / sum(weights)
+
+    assert mean(series["total_ms"]) == pytest.approx(summary["steps"]["mean_ms"], rel=0.01)
+    for phase in series["phases"]:
+        of_summary = summary["phases"][phase["name"]]
+        if of_summary["measured"]:
+            assert mean(phase["ms"]) == pytest.approx(of_summary["mean_ms"], rel=0.01, abs=0.001)
+        else:
+            assert set(phase["ms"]) == {None}
+    (row,) = view("ranks")["rows"]
+    assert (row["rank"], row["state"], row["late_ms"]) == (0, "live", None)
+    heat = view("heatmap?value=forward&columns=10")
+    assert [r["label"] for r in heat["rows"]] == ["0"]
+    assert len(heat["values"][0]) == len(heat["first_step"]) <= 10
+    assert {s["name"] for s in view("resources")["series"]} >= {"cpu_cores", "memory_bytes"}
+    assert {e["kind"] for e in view("events")["events"]} <= {"finding", "gc"}
+    code, text = live.ask("GET", "/v1/series?rank=7")
+    assert code == 400
+    assert "rank=7" in json.loads(text)["error"]
+
+
 def read_for(live: Live, lines: int) -> bool:
     assert live.process.stdout is not None
     for _ in range(lines):
