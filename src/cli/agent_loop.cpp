@@ -96,6 +96,7 @@ class Agent {
  private:
   void listen();
   void take_signals();
+  void poll(int64_t now);
   void tick();
   milliseconds pause() const;
   bool time_to_end();
@@ -151,6 +152,12 @@ void Agent::listen() {
       .view =
           [this](const report::ViewQuery& query) {
             return recording_.view(query, monotonic_ns());
+          },
+      .tick =
+          [this](std::optional<int64_t> since_step) {
+            const int64_t now = monotonic_ns();
+            poll(now);  // somebody watches: a step is seen as soon as it has ended
+            return recording_.tick_json(now, since_step);
           }};
   const Status listening =
       loop_.listen(folder_ + "/api.sock",
@@ -171,13 +178,17 @@ void Agent::take_signals() {
   }
 }
 
-void Agent::tick() {
-  const int64_t now = monotonic_ns();
+void Agent::poll(int64_t now) {
   const double fill_before = recording_.fullest();
   recording_.poll(now);
   const double ms = static_cast<double>(std::max<int64_t>(now - last_poll_ns_, 1'000'000)) / 1e6;
   fill_per_ms_ = (recording_.fullest() - fill_before) / ms;
   last_poll_ns_ = now;
+}
+
+void Agent::tick() {
+  const int64_t now = monotonic_ns();
+  poll(now);
   if (recording_.any_alive()) last_life_ns_ = now;
   const int64_t tick_ns = now - began_ns_ < kDenseNs ? kDenseTickNs : kSecond;
   const bool full_tick = now - last_tick_ns_ >= tick_ns;

@@ -100,6 +100,29 @@ Started start_child(const std::vector<std::string>& command,
   return {-1, error};
 }
 
+pid_t start_own(const std::vector<std::string>& command, const OwnFds& fds) {
+  const std::string binary = own_path();
+  const std::vector<char*> arguments = pointers(command);
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  // Our signal mask stays: what comes before it is ready waits for it, and does not end it.
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  // First out of the way of 0 to 3.
+  const auto aside = [](int fd) { return fd < 0 ? -1 : ::fcntl(fd, F_DUPFD_CLOEXEC, 10); };
+  const int input = aside(fds.input), output = aside(fds.output), extra = aside(fds.extra);
+  ::dup2(input >= 0 ? input : null, 0);
+  ::dup2(output >= 0 ? output : null, 1);
+  ::dup2(output >= 0 ? output : null, 2);
+  if (extra >= 0) ::dup2(extra, 3);
+  const unsigned first = extra >= 0 ? 4 : 3;
+  if (::close_range(first, ~0u, CLOSE_RANGE_CLOEXEC) !=
+      0)  // nothing that was left open for the child is ours to hold
+    for (unsigned fd = first; fd < 1024; ++fd) ::fcntl(static_cast<int>(fd), F_SETFD, FD_CLOEXEC);
+  ::execv("/proc/self/exe", arguments.data());  // also when the file was replaced meanwhile
+  ::execv(binary.c_str(), arguments.data());    // where /proc is hidden
+  ::_exit(127);
+}
+
 StartedAgent start_agent(const std::string& segment_folder) {
   int output[2];
   if (::pipe2(output, O_CLOEXEC) != 0) return {};
@@ -109,22 +132,9 @@ StartedAgent start_agent(const std::string& segment_folder) {
   ::fcntl(agent.output.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(write_end.get(), F_SETFL,
           O_NONBLOCK);  // a supervisor that is stopped never stops the agent
-  const std::vector<std::string> command = {"stepscope", "agent", "--segments", segment_folder};
-  const std::string binary = own_path();
-  const std::vector<char*> arguments = pointers(command);
-  agent.pid = ::fork();
-  if (agent.pid != 0) return agent;
-  // Our signal mask stays: what comes before the agent is ready waits for it, and does not end it.
-  const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  ::dup2(null, 0);
-  ::dup2(write_end.get(), 1);
-  ::dup2(write_end.get(), 2);
-  if (::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) !=
-      0)  // nothing that was left open for the child is ours to hold
-    for (int fd = 3; fd < 1024; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
-  ::execv("/proc/self/exe", arguments.data());  // also when the file was replaced meanwhile
-  ::execv(binary.c_str(), arguments.data());    // where /proc is hidden
-  ::_exit(127);
+  agent.pid = start_own({"stepscope", "agent", "--segments", segment_folder},
+                        {.input = -1, .output = write_end.get(), .extra = -1});
+  return agent;
 }
 
 ExecFailure become(const std::vector<std::string>& command) {

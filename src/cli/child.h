@@ -41,6 +41,13 @@ struct Started {
 Started start_child(const std::vector<std::string>& command,
                     const std::vector<std::string>& environment, const Signals& signals);
 
+// Another process of ours, with the signals as they are blocked here. Descriptors of this process:
+// input is its 0, output its 1 and 2, extra its 3; -1: /dev/null, or none. Its pid; -1: none came.
+struct OwnFds {
+  int input = -1, output = -1, extra = -1;
+};
+pid_t start_own(const std::vector<std::string>& command, const OwnFds& fds);
+
 // `stepscope agent --segments FOLDER` with both outputs in a pipe that we read.
 struct StartedAgent {
   pid_t pid = -1;

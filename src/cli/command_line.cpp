@@ -77,6 +77,7 @@ int run_command_line(const std::vector<std::string>& arguments) {
   add_runs(app, action);
   add_clean(app, action);
   add_hub(app, action);
+  add_serve(app, action);
   add_doctor(app, action);
   add_agent(app, action);
 

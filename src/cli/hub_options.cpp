@@ -63,7 +63,7 @@ Result<Map> check_listen(const HubFlags& flags) {
 void add_node_flags(CLI::App& app, HubFlags& flags) {
   app.add_option("--hub", flags.hub, "Join the other nodes of the run at this hub")
       ->option_text("URL");
-  app.add_option("--token-file", flags.token_file, "File (mode 600) with the hub's token")
+  app.add_option("--token-file", flags.token_file, "File (mode 600) with the token of hub and page")
       ->option_text("FILE");
   app.add_option("--ca", flags.ca, "Who signed the hub's certificate, PEM")->option_text("FILE");
   app.add_option("--pin", flags.pin, "SHA-256 fingerprint of the hub's certificate")
@@ -74,9 +74,9 @@ void add_hub_flags(CLI::App& run_app, HubFlags& flags) {
   add_node_flags(run_app, flags);
   run_app.add_option("--hub-listen", flags.hub_listen, "Hold the hub on this node")
       ->option_text("ADDR:PORT");
-  run_app.add_option("--tls-cert", flags.tls_cert, "With --hub-listen: the certificate, PEM")
+  run_app.add_option("--tls-cert", flags.tls_cert, "With --hub-listen or --serve: the certificate, PEM")
       ->option_text("FILE");
-  run_app.add_option("--tls-key", flags.tls_key, "With --hub-listen: its key, PEM")
+  run_app.add_option("--tls-key", flags.tls_key, "With --hub-listen or --serve: its key, PEM")
       ->option_text("FILE");
 }
 
@@ -85,7 +85,7 @@ Result<Map> check_hub_flags(const HubFlags& flags) {
     if (flags.token_file.empty() && flags.ca.empty() && flags.pin.empty() &&
         flags.tls_cert.empty() && flags.tls_key.empty())
       return Map{};
-    return Error{"--token-file, --ca, --pin and --tls-... go with --hub or --hub-listen",
+    return Error{"--token-file, --ca, --pin and --tls-... go with --hub, --hub-listen or --serve",
                  "for example: --hub https://head:7077"};
   }
   if (!flags.hub.empty() && !flags.hub_listen.empty())

@@ -12,6 +12,7 @@
 #include "cli/hub_folder.h"
 #include "cli/identity.h"
 #include "engine/engine.h"
+#include "report/tick.h"
 #include "ring/segment_file.h"
 #include "serve/api.h"
 
@@ -156,7 +157,10 @@ Status HubRun::meet() {
                              const int64_t now = monotonic_ns();
                              job_->refresh(now);
                              return report::view(job_->run(), diagnose(now, false), query);
-                           }};
+                           },
+                       .tick = [this](std::optional<int64_t> since_step) {
+                         return tick_json(monotonic_ns(), since_step);
+                       }};
   return loop_.listen(folder + "/api.sock",
                       [api](const serve::Request& request) { return serve::route(api, request); });
 }
@@ -273,6 +277,16 @@ hub::pb::JobSummary HubRun::summary_of_now(int64_t now_ns) {
   of_now_ns_ = monotonic_ns();
   of_now_took_ns_ = of_now_ns_ - begin_ns;
   return of_now_;
+}
+
+// The nodes' clocks are their own: the age is told by when the newest step came here.
+std::string HubRun::tick_json(int64_t now_ns, std::optional<int64_t> since_step) {
+  const auto newest = report::newest_step(job_->run());
+  if (newest != newest_step_) newest_came_ns_ = now_ns;
+  newest_step_ = newest;
+  std::optional<double> age_s;
+  if (newest) age_s = static_cast<double>(now_ns - newest_came_ns_) / 1e9;
+  return report::tick_json(job_->run(), since_step, age_s) + "\n";
 }
 
 std::string HubRun::health_json() const {

@@ -65,6 +65,7 @@ class HubRun {
   hub::pb::JobSummary for_nodes(bool complete);
   Status write_files(const report::Summary& summary) const;
   std::string health_json() const;
+  std::string tick_json(int64_t now_ns, std::optional<int64_t> since_step);
 
   store::Store store_;
   std::shared_ptr<hub::Job> job_;
@@ -78,6 +79,8 @@ class HubRun {
   bool storing_fails_ = false;
   std::string verdict_;
   LiveFindings live_;
+  std::optional<int64_t> newest_step_;  // when it was last asked for
+  int64_t newest_came_ns_ = 0;
   hub::pb::JobSummary of_now_;  // many nodes may end at once
   int64_t of_now_ns_ = 0, of_now_took_ns_ = 0;
 };

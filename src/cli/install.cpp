@@ -45,4 +45,11 @@ std::optional<std::string> find_inject_folder(const std::string& binary,
   return std::nullopt;
 }
 
+std::string find_page_folder(const std::string& binary, const Environment& environment) {
+  const auto inject = find_inject_folder(binary, environment);
+  if (!inject) return "";
+  const std::string folder = inject->substr(0, inject->rfind('/')) + "/page";
+  return exists(folder + "/index.html") ? folder : "";
+}
+
 }  // namespace stepscope::cli

@@ -16,4 +16,7 @@ std::string own_path();  // of the running binary; empty when nothing tells
 std::optional<std::string> find_inject_folder(const std::string& binary,
                                               const Environment& environment);
 
+// <package>/page, the built page; empty where there is none.
+std::string find_page_folder(const std::string& binary, const Environment& environment);
+
 }  // namespace stepscope::cli

@@ -13,6 +13,7 @@
 #include "cli/run_folder.h"
 #include "engine/engine.h"
 #include "model/facts.h"
+#include "report/tick.h"
 
 namespace stepscope::cli {
 namespace {
@@ -209,6 +210,16 @@ Result<std::string> Recording::view(const report::ViewQuery& query, int64_t now_
   refresh(now_ns, true);
   static const std::vector<Finding> none;
   return report::view(run_, report::needs_findings(query.view) ? findings(now_ns) : none, query);
+}
+
+std::string Recording::tick_json(int64_t now_ns, std::optional<int64_t> since_step) {
+  if (info_.started_mono_ns > 0)
+    run_.duration_ns = std::max(run_.duration_ns, now_ns - info_.started_mono_ns);
+  int64_t last_ns = 0;
+  for (const RankHistory& rank : run_.ranks) last_ns = std::max(last_ns, rank.last_end_ns);
+  std::optional<double> age_s;
+  if (last_ns > 0) age_s = static_cast<double>(std::max<int64_t>(0, now_ns - last_ns)) / 1e9;
+  return report::tick_json(run_, since_step, age_s) + "\n";
 }
 
 Result<std::string> Recording::finish(const Ended& ended, int64_t now_ns) {

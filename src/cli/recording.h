@@ -56,6 +56,7 @@ class Recording {
   std::string card(int64_t now_ns, const report::CardStyle& style);
   std::string health_json(int64_t now_ns) const;
   Result<std::string> view(const report::ViewQuery& query, int64_t now_ns);
+  std::string tick_json(int64_t now_ns, std::optional<int64_t> since_step);
 
   void control(wire::Control word) { segments_.control(word); }
   void note(const std::string& notice);  // once

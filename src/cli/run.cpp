@@ -18,6 +18,7 @@
 #include "cli/run_folder.h"
 #include "cli/say.h"
 #include "cli/segment_folder.h"
+#include "cli/serve_options.h"
 #include "cli/supervisor.h"
 #include "model/settings.h"
 #include "ring/segment_file.h"
@@ -32,8 +33,9 @@ constexpr size_t kMaxToml = 1 << 20;
 struct RunOptions {
   std::string run_dir, name, run_id, fail_on;
   std::vector<std::string> set;
-  bool overwrite = false, quiet = false, json = false;
+  bool overwrite = false, quiet = false, json = false, serve = false;
   HubFlags hub;
+  ServeFlags page;  // token and certificate are among the hub's flags
 };
 
 // What was asked for, checked.
@@ -41,6 +43,34 @@ struct Wanted {
   Settings settings;
   std::map<std::string, std::string> hub;  // check_hub_flags()
 };
+
+// --token-file and --tls-... are the hub's and the page's, as far as there are these.
+HubFlags flags_of_hub(const RunOptions& options) {
+  HubFlags flags = options.hub;
+  if (!options.serve) return flags;
+  if (flags.hub.empty() && flags.hub_listen.empty()) flags.token_file.clear();
+  if (flags.hub_listen.empty()) {
+    flags.tls_cert.clear();
+    flags.tls_key.clear();
+  }
+  return flags;
+}
+
+Result<std::optional<ServePlan>> plan_of_page(const RunOptions& options) {
+  ServeFlags flags = options.page;
+  if (!options.serve) {
+    if (!flags.listen.empty() || !flags.allow_host.empty())
+      return Error{"--listen and --allow-host go with --serve", "add --serve"};
+    if (!flags.any_push()) return std::optional<ServePlan>();
+  } else {
+    flags.token_file = options.hub.token_file;
+    flags.tls_cert = options.hub.tls_cert;
+    flags.tls_key = options.hub.tls_key;
+  }
+  auto plan = check_serve_flags(flags);
+  if (!plan) return plan.error();
+  return std::optional(std::move(*plan));
+}
 
 // What the child and the agent need to know; folder empty: the run is not recorded.
 struct Prepared {
@@ -201,6 +231,20 @@ void forget(const Prepared& run, const Supervisor& supervisor) {
   remove_segment_folder(run.segment_folder);
 }
 
+// What is wrong with the page never keeps a run from running.
+void show_page(const ServePlan& plan, const RunOptions& options, const Prepared& run,
+               Supervisor& supervisor) {
+  if (run.segment_folder.empty()) return;
+  if (!run.owner) {
+    if (options.serve) say("the page of this run is that of its first process on this machine");
+    return;
+  }
+  auto page = PageProcess::prepare(plan, options.page, options.serve);
+  if (!page) return say_error({"there is no page: " + page.error().message, page.error().hint});
+  if (options.serve) say("page: " + page->url());
+  supervisor.show_page(std::move(*page));
+}
+
 int run(const RunOptions& options, const std::vector<std::string>& words) {
   if (words.empty())
     return fail({"run: there is no command to run", "for example: stepscope run python train.py"},
@@ -215,8 +259,10 @@ int run(const RunOptions& options, const std::vector<std::string>& words) {
   }
   const auto settings = settings_of(options, environment);
   if (!settings) return fail(settings.error(), kWrongUse);
-  const auto hub = check_hub_flags(options.hub);
+  const auto hub = check_hub_flags(flags_of_hub(options));
   if (!hub) return fail(hub.error(), kWrongUse);
+  const auto page = plan_of_page(options);
+  if (!page) return fail(page.error(), kWrongUse);
   if (!options.name.empty())
     if (const Status named = check_name(options.name); !named)
       return fail(named.error(), kWrongUse);
@@ -237,6 +283,7 @@ int run(const RunOptions& options, const std::vector<std::string>& words) {
 
   Supervisor supervisor(std::move(*signals), std::move(witness), run.segment_folder, run.owner,
                         options.quiet, run.self);
+  if (*page) show_page(**page, options, run, supervisor);
   const Started started =
       supervisor.start(*command, child_environment(run, inject, *settings, environment));
   if (started.error_number != 0) {
@@ -251,7 +298,7 @@ int run(const RunOptions& options, const std::vector<std::string>& words) {
   if (run.self.rank != 0 && supervisor.others_alive()) return exit_code;
   const Supervisor::RunEnd end = supervisor.wait_for_end();
   if (run.self.rank != 0) return exit_code;
-  return show_end({.folder = end.moved_to.empty() ? run.info.folder : end.moved_to,
+  const int code = show_end({.folder = end.moved_to.empty() ? run.info.folder : end.moved_to,
                    .finished = end.finished,
                    .others_alive = end.others_alive,
                    .interrupted = end.interrupted,
@@ -260,6 +307,8 @@ int run(const RunOptions& options, const std::vector<std::string>& words) {
                    .json = options.json,
                    .fail_on = options.fail_on,
                    .exit_code = exit_code});
+  supervisor.wait_for_page();
+  return code;
 }
 
 }  // namespace
@@ -316,6 +365,10 @@ void add_run(CLI::App& app, const std::vector<std::string>& command, Action& act
                    "Exit with 1 when CMD ended well but a certain finding is this bad")
       ->option_text("warning|critical")
       ->check(CLI::IsMember({"warning", "critical"}));
+  run_app->add_flag("--serve", options->serve,
+                    "Show the run in the browser while it goes on; the address goes to stderr");
+  add_listen_flags(*run_app, options->page);
+  add_metrics_flags(*run_app, options->page);
   add_hub_flags(*run_app, options->hub);
   run_app->callback([&action, &command, options] {
     action = [&command, options] { return run(*options, command); };

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr size_t kMaxAgentText = 16 * 1024;
+constexpr size_t kMaxAgentText = 16 * 1024, kMaxPageLine = 500;
 constexpr int64_t kRestartPauseNs[Supervisor::kAgentRestarts] = {100 * kMs, kSecond, 5 * kSecond};
 
 bool has_terminal() {
@@ -60,7 +60,10 @@ Started Supervisor::start(const std::vector<std::string>& command,
     self_.child_start = sampler::process_start(child_).value_or(0);
   }
   write_own_member();
-  if (owner_ && !folder_.empty()) launch_agent();
+  if (owner_ && !folder_.empty()) {
+    launch_agent();
+    if (page_) page_->launch(folder_);
+  }
   return started;
 }
 
@@ -80,8 +83,11 @@ int Supervisor::wait() {
     int64_t until = INT64_MAX;
     if (const auto due = forwarding_.next_due_ns()) until = std::min(until, *due);
     if (next_agent_start_ns_ >= 0) until = std::min(until, next_agent_start_ns_);
+    const auto page_due = page_ ? page_->next_start_ns() : std::nullopt;
+    if (page_due) until = std::min(until, *page_due);
     poll_once(until);
     if (next_agent_start_ns_ >= 0 && monotonic_ns() >= next_agent_start_ns_) launch_agent();
+    if (page_due && monotonic_ns() >= *page_due) page_->launch(folder_);
   }
   const int code = WIFEXITED(*status_) ? WEXITSTATUS(*status_) : 128 + WTERMSIG(*status_);
   self_.code =
@@ -94,15 +100,17 @@ int Supervisor::wait() {
 }
 
 void Supervisor::poll_once(int64_t until_ns) {
-  pollfd entries[3] = {{signals_.fd(), POLLIN, 0},
+  pollfd entries[4] = {{signals_.fd(), POLLIN, 0},
                        {witness_ ? witness_->fd() : -1, POLLIN, 0},
-                       {agent_.output.get(), POLLIN, 0}};
+                       {agent_.output.get(), POLLIN, 0},
+                       {page_ ? page_->fd() : -1, POLLIN, 0}};
   int timeout_ms = -1;
   if (until_ns != INT64_MAX)
     timeout_ms = static_cast<int>(
         std::clamp<int64_t>((until_ns - monotonic_ns() + kMs - 1) / kMs, 0, 60'000));
-  ::poll(entries, 3, timeout_ms);
+  ::poll(entries, 4, timeout_ms);
   if (entries[2].revents != 0) read_agent();
+  if (entries[3].revents != 0) read_page();
   handle_signals();
 }
 
@@ -157,6 +165,8 @@ void Supervisor::reap() {
       status_ = status;
     } else if (pid == agent_.pid) {
       agent_gone(status);
+    } else if (page_ && page_->reaped(pid, status, monotonic_ns())) {
+      continue;
     } else if (witness_ && pid == witness_->pid()) {
       witness_->reaped();
       witness_.reset();
@@ -204,6 +214,18 @@ void Supervisor::agent_said(const std::string& line) {
   } else if (agent_text_.size() < kMaxAgentText) {
     agent_text_ += line + "\n";
   }
+}
+
+void Supervisor::read_page() {
+  constexpr std::string_view kName = "stepscope: ";  // it says so itself
+  for (const std::string& line : page_->read())
+    if (!quiet_) say(printable(line.substr(line.starts_with(kName) ? kName.size() : 0), kMaxPageLine));
+}
+
+void Supervisor::wait_for_page() {
+  if (!page_) return;
+  page_->wait_for_end();
+  read_page();
 }
 
 bool Supervisor::others_alive() const {

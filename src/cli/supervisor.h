@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cli/child.h"
+#include "cli/page_process.h"
 #include "cli/segment_folder.h"
 #include "cli/signals.h"
 
@@ -33,6 +34,10 @@ class Supervisor {
   // quiet: what the agent finds is not said while the run goes on.
   Supervisor(Signals signals, std::optional<Witness> witness, std::string segment_folder,
              bool owner, bool quiet, Member self);
+
+  // The run's page, shown while it goes on. Before start().
+  void show_page(PageProcess page) { page_.emplace(std::move(page)); }
+  void wait_for_page();  // until it has said goodbye, after the run's end
 
   Started start(const std::vector<std::string>& command,
                 const std::vector<std::string>& environment);
@@ -60,6 +65,7 @@ class Supervisor {
   void launch_agent();
   void read_agent();
   void agent_said(const std::string& line);
+  void read_page();
   void poll_once(int64_t until_ns);
   void write_own_member();
 
@@ -73,6 +79,7 @@ class Supervisor {
   pid_t child_ = -1;
   std::optional<int> status_;  // of the child, as waitpid gives it
   StartedAgent agent_;
+  std::optional<PageProcess> page_;
   int agent_starts_ = 0;
   int64_t next_agent_start_ns_ = -1;
   bool asked_to_stop_ = false;

@@ -88,9 +88,9 @@ Reply route(const Api& api, const Request& request) {
   const std::string_view name = path.starts_with(kBase) ? path.substr(kBase.size()) : "";
   const bool is_view = report::is_view(name);
   if (!control && !is_view && path != "/v1/health" && path != "/v1/summary" && path != "/v1/card" &&
-      path != "/v1/status")
+      path != "/v1/status" && path != "/v1/tick")
     return error(404, "nothing at " + printable(path, 200),
-                 "GET /v1/health, summary, status, card, " + report::view_names());
+                 "GET /v1/health, summary, status, card, tick, " + report::view_names());
   const std::string_view wanted = control ? "POST" : "GET";
   if (request.method != wanted)
     return error(405, printable(request.method, 40) + " is not for " + std::string(path),
@@ -104,6 +104,14 @@ Reply route(const Api& api, const Request& request) {
   if (path == "/v1/summary") return {200, "application/json", api.summary(query != "compact")};
   if (path == "/v1/status") return {200, "text/plain; charset=utf-8", api.status(style_of(query))};
   if (path == "/v1/card") return {200, "text/plain; charset=utf-8", api.card(style_of(query))};
+  if (path == "/v1/tick") {
+    constexpr std::string_view kSince = "since=";
+    std::optional<int64_t> since;
+    if (query.starts_with(kSince)) since = parse_number<int64_t>(query.substr(kSince.size()));
+    if (!since && !query.empty())
+      return error(400, printable(query, 200) + " is not since=STEP", "GET /v1/tick?since=100");
+    return {200, "application/json", api.tick(since)};
+  }
   const auto word = control_word(request.body);
   if (!word)
     return error(400, "the body names no known word", R"(send {"word": "on"}, "off" or "write")");

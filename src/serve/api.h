@@ -6,6 +6,7 @@
 //   GET  /v1/card[?colour&ascii&width=N]   text
 //   GET  /v1/status[?...]      text: what `stepscope status` prints; as for the card
 //   GET  /v1/series, ranks, ...  JSON: report/views.h; the query's words are the view's
+//   GET  /v1/tick[?since=STEP] JSON: what has become of the run since that step
 //   POST /v1/control           {"word": "on"} or {"word": "off"}: recording in every rank;
 //                              {"word": "write"}: the summary's files now
 // Errors are JSON, {"error": ..., "hint": ...}, with status 400, 404 or 405.
@@ -13,8 +14,10 @@
 // Thread safety: pure but for the functions given. Invariant: any request gets a reply.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,6 +36,7 @@ struct Api {
   std::function<std::string(const report::CardStyle&)> card, status;
   std::function<void(ControlWord)> control;
   std::function<Result<std::string>(const report::ViewQuery&)> view;
+  std::function<std::string(std::optional<int64_t> since_step)> tick;
 };
 
 Reply route(const Api& api, const Request& request);

@@ -30,8 +30,11 @@ class ApiTest : public testing::Test {
              if (query.words.contains("bad"))
                return Error{"bad= is not understood", "leave it out"};
              return query.view;
-           }};
-  report::ViewQuery query_;
+           },
+           .tick =
+               [](std::optional<int64_t> since) {
+                 return since ? "tick since " + std::to_string(*since) : "tick";
+               }};
 };
 
 TEST_F(ApiTest, Routes) {
@@ -46,6 +49,13 @@ TEST_F(ApiTest, Routes) {
   EXPECT_EQ(style_.width, 100);
   EXPECT_EQ(ask("GET", "/v1/card?width=-5&width=99999999999").status, 200);
   EXPECT_EQ(style_.width, 80);
+}
+
+TEST_F(ApiTest, TickTakesAStep) {
+  EXPECT_EQ(ask("GET", "/v1/tick").body, "tick");
+  EXPECT_EQ(ask("GET", "/v1/tick?since=12").body, "tick since 12");
+  EXPECT_EQ(ask("GET", "/v1/tick?since=x").status, 400);
+  EXPECT_EQ(ask("GET", "/v1/tick?from=1").status, 400);
 }
 
 TEST_F(ApiTest, ControlTakesKnownWordsOnly) {

@@ -32,8 +32,8 @@ bool ready(int fd, short what, int64_t deadline_ns) {
 
 }  // namespace
 
-Result<std::string> ask(const std::string& socket_path, const Request& request,
-                        std::chrono::milliseconds wait) {
+Result<Reply> exchange(const std::string& socket_path, const Request& request,
+                       std::chrono::milliseconds wait) {
   const auto fail = [&](const std::string& why) {
     return Error{"the agent at " + socket_path + " does not answer: " + why, ""};
   };
@@ -77,9 +77,20 @@ Result<std::string> ask(const std::string& socket_path, const Request& request,
     if (error && error != http::error::need_more) return fail(error.message());
     pending.erase(0, used);
   }
-  if (parser.get().result_int() != 200)
-    return fail("status " + std::to_string(parser.get().result_int()));
-  return std::move(parser.get().body());
+  auto& reply = parser.get();
+  return Reply{static_cast<int>(reply.result_int()),
+               std::string(reply[http::field::content_type]), std::move(reply.body())};
+}
+
+Result<std::string> ask(const std::string& socket_path, const Request& request,
+                        std::chrono::milliseconds wait) {
+  auto reply = exchange(socket_path, request, wait);
+  if (!reply) return reply.error();
+  if (reply->status != 200)
+    return Error{"the agent at " + socket_path + " does not answer: status " +
+                     std::to_string(reply->status),
+                 ""};
+  return std::move(reply->body);
 }
 
 }  // namespace stepscope::serve
