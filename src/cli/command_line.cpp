@@ -15,7 +15,8 @@ constexpr const char* kAbout =
     "Shows where each step of a PyTorch training run goes.\n\n"
     "  stepscope run python train.py    observe a run; no edit of train.py\n"
     "  stepscope status                 who is late now, and why\n"
-    "  stepscope show                   its card again";
+    "  stepscope show                   its card again\n"
+    "  stepscope compare A B            what changed between two runs, and is it real";
 
 // Letters that two words share at the start, for "did you mean".
 size_t common_head(std::string_view a, std::string_view b) {
@@ -75,6 +76,7 @@ int run_command_line(const std::vector<std::string>& arguments) {
   add_simulate(app, action);
   add_status(app, action);
   add_runs(app, action);
+  add_compare(app, action);
   add_clean(app, action);
   add_hub(app, action);
   add_serve(app, action);

@@ -24,6 +24,7 @@ void add_show(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
 void add_runs(CLI::App& app, Action& action);
+void add_compare(CLI::App& app, Action& action);
 void add_clean(CLI::App& app, Action& action);
 void add_hub(CLI::App& app, Action& action);
 void add_serve(CLI::App& app, Action& action);

@@ -66,7 +66,7 @@ Simulator::Simulator(Options options)
       rank.drift = even(random_) * kDriftPpm * 1e-6;
     }
     rank.speed = 1 + options_.spread * normal_(random_);
-    rank.factor = draw();
+    draw_factor(rank);
   }
 }
 
@@ -102,7 +102,13 @@ double Simulator::draw() {
     }
     noise /= std::sqrt(square / 3) * std::sqrt(3.0);
   }
-  return std::max(kLeastFactor, 1 + options_.noise * noise);
+  return noise;
+}
+
+void Simulator::draw_factor(Rank& rank) {
+  const double kept = options_.persistence;
+  rank.noise = kept * rank.noise + std::sqrt(1 - kept * kept) * draw();
+  rank.factor = std::max(kLeastFactor, 1 + options_.noise * rank.noise);
 }
 
 int64_t Simulator::clock(const Rank& rank, double ms) const {
@@ -245,7 +251,7 @@ void Simulator::finish(RunHistory& run, int32_t r, StepSample sample, const Extr
   Rank& rank = ranks_[static_cast<size_t>(r)];
   const double scale = rank.factor * rank.speed;
   // The next sync's work begins here: its noise too.
-  rank.factor = draw();
+  draw_factor(rank);
   const double after = rank.factor * rank.speed;
   std::array<double, kPhaseCount> ms = extra.ms;
   const auto add = [&](Phase phase, double value) { ms[static_cast<size_t>(phase)] += value; };

@@ -27,6 +27,7 @@ struct Options {
   double transfer_ms = 5;
   int32_t syncs = 1;  // a step, spread over forward and backward
   double noise = 0.05;
+  double persistence = 0;     // of a rank's noise from step to step, 0 to below 1
   bool heavy = false;         // Student's t of 3 degrees, of the same deviation
   double spread = 0;          // ranks differ by this for good, standard deviation
   bool skewed_clocks = true;  // offsets of hours, drifts up to 200 ppm
@@ -50,7 +51,7 @@ class Simulator {
  private:
   struct Rank {
     int64_t offset_ns = 0;
-    double drift = 0, speed = 1, factor = 1;
+    double drift = 0, speed = 1, noise = 0, factor = 1;
     double now_ms = 0, begin_ms = 0;  // true time
     bool present = true;
   };
@@ -64,6 +65,7 @@ class Simulator {
   double amount(const Fault& fault, int64_t step) const;
   bool applies(const Fault& fault, int32_t rank) const;
   double draw();
+  void draw_factor(Rank& rank);
   int64_t clock(const Rank& rank, double ms) const;
   bool stick(RunHistory& run, int64_t step);
   int32_t node_of(int32_t rank) const;

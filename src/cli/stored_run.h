@@ -1,0 +1,18 @@
+// A run that a command takes its numbers from: RUN of the command line to its whole history.
+//
+// Thread safety: reentrant. Finishes runs whose processes are all gone first, as every command does; a live run is what
+// its run.db holds at this moment, at most a second old.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "model/history.h"
+
+namespace stepscope::cli {
+
+// A folder, name or id as `show` takes it, or a run's run.db or summary.json. Of a run with a hub on this node: all its
+// nodes'.
+Result<RunHistory> stored_run(const std::string& run);
+
+}  // namespace stepscope::cli
