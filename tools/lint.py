@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_LINES = 700
-SOURCE_SUFFIXES = {".h", ".cpp", ".py", ".sh", ".cmake"}
+SOURCE_SUFFIXES = {".h", ".cpp", ".py", ".sh", ".cmake", ".ts", ".tsx", ".css"}
 # Registries are reached through their clients' configuration; no file names their hosts.
 REGISTRY_HOSTS = [
     ".".join(parts)
@@ -73,6 +73,7 @@ CHECKS: dict[str, Callable[[], list[str]]] = {
         "clang-format", "--dry-run", "-Werror", "--ferror-limit=1", *cpp_files()
     ),
     "pyright": lambda: run("pyright", "--pythonpath", sys.executable),
+    "page": lambda: run(sys.executable, "tools/build_page.py", "check"),
     "layers": lambda: run(sys.executable, "tools/check_layers.py"),
     "docs": lambda: run(sys.executable, "tools/check_docs.py"),
     "file sizes": check_sizes,
