@@ -15,6 +15,7 @@ constexpr const char* kAbout =
     "Shows where each step of a PyTorch training run goes.\n\n"
     "  stepscope run python train.py    observe a run; no edit of train.py\n"
     "  stepscope status                 who is late now, and why\n"
+    "  stepscope top                    the same, to watch, in the terminal\n"
     "  stepscope show                   its card again";
 
 // Letters that two words share at the start, for "did you mean".
@@ -74,6 +75,7 @@ int run_command_line(const std::vector<std::string>& arguments) {
   add_show(app, action);
   add_simulate(app, action);
   add_status(app, action);
+  add_top(app, action);
   add_runs(app, action);
   add_clean(app, action);
   add_hub(app, action);

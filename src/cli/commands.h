@@ -23,6 +23,7 @@ void add_run(CLI::App& app, const std::vector<std::string>& command, Action& act
 void add_show(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
+void add_top(CLI::App& app, Action& action);
 void add_runs(CLI::App& app, Action& action);
 void add_clean(CLI::App& app, Action& action);
 void add_hub(CLI::App& app, Action& action);

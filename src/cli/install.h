@@ -16,4 +16,10 @@ std::string own_path();  // of the running binary; empty when nothing tells
 std::optional<std::string> find_inject_folder(const std::string& binary,
                                               const Environment& environment);
 
+// The interpreter that stepscope was installed for, and the folder that holds its package.
+struct OwnPython {
+  std::string interpreter, packages;
+};
+std::optional<OwnPython> find_python(const std::string& binary, const Environment& environment);
+
 }  // namespace stepscope::cli

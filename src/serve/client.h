@@ -12,6 +12,10 @@
 
 namespace stepscope::serve {
 
+// Whatever it answers; an Error when no answer came.
+Result<Reply> exchange(const std::string& socket_path, const Request& request,
+                       std::chrono::milliseconds wait);
+
 // The body of a reply with status 200.
 Result<std::string> ask(const std::string& socket_path, const Request& request,
                         std::chrono::milliseconds wait);
