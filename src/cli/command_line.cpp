@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/complete.h"
 #include "cli/say.h"
 
 namespace stepscope::cli {
@@ -80,12 +81,17 @@ int run_command_line(const std::vector<std::string>& arguments) {
   add_clean(app, action);
   add_hub(app, action);
   add_doctor(app, action);
+  add_completion(app, action);
   add_agent(app, action);
 
   std::vector<std::string> words = arguments;
   if (words.empty()) {
     (void)write_all(2, app.help());
     return kWrongUse;
+  }
+  if (words[0] == "__complete") {  // asked by what `stepscope completion` prints
+    print(lines_of(complete(app, {words.begin() + 1, words.end()})));
+    return kFine;
   }
   if (!words[0].starts_with('-') && find_command(app, words[0]) == nullptr)
     return unknown_command(app, words[0]);

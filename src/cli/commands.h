@@ -28,6 +28,7 @@ void add_runs(CLI::App& app, Action& action);
 void add_clean(CLI::App& app, Action& action);
 void add_hub(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
 void add_agent(CLI::App& app, Action& action);  // ours alone: not in --help
 
 }  // namespace stepscope::cli

@@ -189,12 +189,15 @@ def table(query: dict[str, str], ranks: int = 4) -> Json:
 def series(query: dict[str, str]) -> Json:
     points = min(int(query["points"]), 617)
     firsts = [i * 1234 // points for i in range(points)]
-    total = [90.0 + 5 * math.sin(i / 9) + (10.0 if at >= 200 else 0.0) for i, at in enumerate(firsts)]
+    total = [
+        90.0 + 5 * math.sin(i / 9) + (10.0 if at >= 200 else 0.0) for i, at in enumerate(firsts)
+    ]
     total[0] = 180.0
     return {
         "rank": int(query["rank"]) if "rank" in query else None,
         "first": 0,
         "last": 1234,
+        "warmup_until": 10,
         "first_step": firsts,
         "total_ms": total,
         "total_max_ms": [ms * 1.2 for ms in total],

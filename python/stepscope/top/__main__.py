@@ -1,4 +1,4 @@
-"""Started by `stepscope top`, which resolves the run and chooses the interpreter: see src/cli/top.cpp."""
+"""Started by `stepscope top` (src/cli/top.cpp), which resolves the run and the interpreter."""
 
 from __future__ import annotations
 
@@ -29,11 +29,8 @@ def utf8_locale() -> bool:
 
 
 def terminal() -> bool:
-    return (
-        sys.stdin.isatty()
-        and sys.stdout.isatty()
-        and os.environ.get("TERM", "") not in ("", "dumb")
-    )
+    drawable = os.environ.get("TERM", "") not in ("", "dumb")
+    return drawable and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def print_status(api: Api) -> int:
@@ -55,7 +52,7 @@ def show(api: Api, layout: str) -> int:
     except ModuleNotFoundError as error:
         return fail(
             f"top needs the package {error.name}, which {sys.executable} does not have",
-            f"{sys.executable} -m pip install 'stepscope[top]'; without it: stepscope status --watch",
+            f"{sys.executable} -m pip install 'stepscope[top]'; or: stepscope status --watch",
         )
     glyphs = text.UNICODE if utf8_locale() else text.ASCII
     app = TopApp(api, glyphs=glyphs, chosen_layout=layout)

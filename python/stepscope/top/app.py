@@ -1,4 +1,4 @@
-"""The view on the screen: textual draws the lines of layout.py and pages.py, and brings the keys of keys.py.
+"""The view on the screen: textual draws the lines of layout.py and pages.py, and brings the keys.
 
 One task polls, the same loop draws; a screen that did not change is not drawn again.
 """

@@ -1,7 +1,7 @@
 """Asks a run's API: over a Unix socket, or at a URL with its token.
 
-One asyncio task uses it; one request a connection, each bounded in time and size. Raises Refused for an answer that says
-no, OSError for everything that kept an answer from coming.
+One asyncio task uses it; one request a connection, each bounded in time and size. Raises Refused
+for an answer that says no, OSError for everything that kept an answer from coming.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Refused(Exception):
 
 @dataclasses.dataclass
 class Place:
-    """Where the API is. `base` is the path of the run, /v1 or /v1/runs/KEY; empty: not looked up yet."""
+    """Where the API is. `base` is the run's path, /v1 or /v1/runs/KEY; empty: not looked up yet."""
 
     socket: str = ""
     host: str = ""
@@ -46,7 +46,7 @@ class Place:
 
 
 def place_of_url(url: str, token_file: str = "", ca: str = "") -> Place:
-    """Of http(s)://HOST:PORT[/v1/runs/KEY][/?token=T]. Raises ValueError, which says what is wrong with it."""
+    """Of http(s)://HOST:PORT[/v1/runs/KEY][/?token=T]. Raises ValueError: what is wrong with it."""
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{url} is not http://HOST:PORT/?token=TOKEN")

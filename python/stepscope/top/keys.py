@@ -1,4 +1,4 @@
-"""The keys: this one table drives dispatch (app.py makes its bindings of it), the key line and the help."""
+"""The keys: one table drives dispatch (app.py makes its bindings of it), the key line, the help."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KEYS = (
         "Esc",
         "back",
         "back",
-        "leaves help, rank and findings; empties the filter",
+        "leaves a page; empties the filter",
         "both",
     ),
 )

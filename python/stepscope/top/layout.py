@@ -1,16 +1,17 @@
-"""How the window is divided: which panel gets how many lines. A function of the size and of what was chosen."""
+"""How the window is divided: which panel gets how many lines, by its size and what was chosen."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 from stepscope.top import panels, ranks
 from stepscope.top.state import State
-from stepscope.top.text import Line, spread
+from stepscope.top.text import Line, spread, width_of
 
 FULL = (110, 30)  # columns and lines from which there is room for everything
 LINE = 7  # below so many lines there is one
-CHART = 7
+CHART, MOST_CHART = 7, 14
 
 
 @dataclasses.dataclass
@@ -42,65 +43,61 @@ def screen(state: State, width: int, height: int) -> Screen:
 
 
 def _compact(state: State, width: int, height: int) -> Screen:
-    lines = [panels.verdict(state, width)]
-    lines += panels.reasons(state, width, 3 if state.steps == 0 else 1 if height >= 14 else 0)
-    lines.append(panels.status(state, width))
+    """Verdict, standing, bar, ranks; empty lines and more of the reasons where there is room."""
+    airy = height >= 20
     bar = panels.bar(state, width)
-    if bar:
-        if height >= 20:
-            lines.append([])
-        lines.append(bar)
-        lines += panels.legend(state, width, 2 if height >= 18 else 1)
-    if height >= 20:
-        lines.append([])
-    below = [panels.resource_line(state, width), panels.event_summary(state, width)]
-    if height < 14:
-        below = []
+    step: list[Line] = [bar, *panels.legend(state, width, 2 if height >= 18 else 1)] if bar else []
+    below: list[Line] = []
+    if height >= 14:
+        below = [panels.resource_line(state, width), panels.event_summary(state, width)]
+    fixed = 2 + len(step) + len(below) + (2 if airy and bar else 0)
+    spare = height - fixed - 2 - max(state.rows_total, 3)
+    most = max(1, min(spare, 5)) if height >= 14 else 0
+    if state.steps == 0:
+        most = max(most, 3)
+    lines = [panels.verdict(state, width), *panels.reasons(state, width, most)]
+    lines.append(panels.status(state, width))
+    if step:
+        lines += [[], *step, []] if airy else step
     at = len(lines)
-    rows = ranks.rows_wanted(height - at - len(below) - (1 if below and height >= 20 else 0))
+    rows = ranks.rows_wanted(height - at - len(below))
     table = ranks.table(state, width, rows + 2)
     lines += table + [[] for _ in range(rows + 2 - len(table))]
-    if below and height >= 20:
-        lines.append([])
     return Screen(lines + below, at, rows)
 
 
 def _full(state: State, width: int, height: int) -> Screen:
+    """Everything. What the ranks leave goes to the curve, then to the events."""
     lines = [panels.verdict(state, width), *panels.reasons(state, width, 5), []]
     lines.append(panels.status(state, width))
-    bar = panels.bar(state, width)
-    if bar:
+    if bar := panels.bar(state, width):
         lines += [[], bar, *panels.legend(state, width, 3)]
-    lines += [[], *panels.chart(state, width, CHART if height < 45 else CHART + 3), []]
-    gauges = panels.resources(state, width, 7)
-    half = (width - 2) // 2
-    side_by_side = width >= 140
-    if side_by_side:
-        gauges = panels.resources(state, half, 7)
-        most = max(len(gauges), 5)
-        below = beside(gauges, panels.events(state, half, most), half, most)
-    else:
-        below = [*gauges, [], *panels.events(state, width, 4)]
+    beside = width >= 140
+    half = (width - 2) // 2 if beside else width
+    gauges = panels.resources(state, half, 7)
+    below = max(len(gauges), 5) if beside else len(gauges) + 5
+    wanted = 2 + max(state.rows_total, 4)
+    spare = height - len(lines) - 1 - CHART - 1 - wanted - 1 - below
+    chart = CHART + max(0, min(spare, MOST_CHART - CHART))
+    if spare < -wanted + 6:  # a low window: the ranks come before the host
+        below = 0
+    below += max(0, spare - (chart - CHART))
+    lines += [[], *panels.chart(state, width, chart), []]
     at = len(lines)
-    rows = ranks.rows_wanted(height - at - len(below) - 1)
-    if rows < 4:  # a low window: the table comes first
-        below, rows = [], ranks.rows_wanted(height - at)
-    wanted = min(rows, max(state.rows_total, 1))
-    table = ranks.table(state, width, wanted + 2)
-    spare = rows - wanted
-    if below and not side_by_side and spare > 0:
-        below = [*gauges, [], *panels.events(state, width, 4 + spare)]
-    elif below and spare > 0:
-        most = len(below) + spare
-        below = beside(gauges, panels.events(state, half, most), half, most)
-    return Screen([*lines, *table, [], *below], at, rows)
+    rows = ranks.rows_wanted(height - at - below - (1 if below else 0))
+    table = ranks.table(state, width, rows + 2)
+    lines += table + [[] for _ in range(rows + 2 - len(table))]
+    if below and beside:
+        lines += [[], *_beside(gauges, panels.events(state, half, below), half)]
+    elif below:
+        lines += [[], *gauges, [], *panels.events(state, width, below - len(gauges) - 1)]
+    return Screen(lines, at, rows)
 
 
-def beside(first: list[Line], second: list[Line], half: int, most: int) -> list[Line]:
+def _beside(first: list[Line], second: list[Line], half: int) -> list[Line]:
     lines: list[Line] = []
-    for at in range(min(most, max(len(first), len(second)))):
-        left = first[at] if at < len(first) else []
-        right = second[at] if at < len(second) else []
-        used = sum(panels.text.width_of([one]) for one in left)
-        lines.append([*left, (" " * (half - used + 2), ""), *right])
+    nothing: Line = []
+    for left, right in itertools.zip_longest(first, second, fillvalue=nothing):
+        gap = half - width_of(left) + 2
+        lines.append([*left, (" " * gap, ""), *right])
     return lines

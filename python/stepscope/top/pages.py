@@ -1,4 +1,4 @@
-"""The pages that a key opens over the view: help, one rank, all findings. Functions of the state, as the panels."""
+"""The pages that a key opens over the view: help, a rank, all findings. Functions of the state."""
 
 from __future__ import annotations
 
@@ -44,22 +44,21 @@ def findings_page(state: State, width: int) -> list[Line]:
         style = panels.style_of(finding)
         end: Line = [(panels.severity_word(finding), style)]
         lines += [[], text.spread([(code, style)], end, width, state.glyphs)]
-        lines += panels.labelled("", panels.title_of(finding, state), width, 4)
+        lines += panels.labelled("", panels.title_of(finding, state), width, 4, state)
         first, last = (reply.whole(finding, key) for key in ("first_step", "last_step"))
         if first is not None:
-            lines += panels.labelled(
-                "steps", f"{text.count(first)} to {text.count(last)}", width, 1
-            )
+            said = f"{text.count(first)} to {text.count(last)}"
+            lines += panels.labelled("steps", said, width, 1, state)
         if parts := panels.evidence(finding, state):
-            lines += panels.labelled("evidence", ", ".join(parts), width, 6)
+            lines += panels.labelled("evidence", ", ".join(parts), width, 6, state)
         for why in reply.items(finding, "not_measured"):
-            lines += panels.labelled("unknown", visible(str(why), state.glyphs), width, 2)
+            lines += panels.labelled("unknown", visible(str(why), state.glyphs), width, 2, state)
         for advice in reply.items(finding, "advice"):
             said = visible(reply.word(advice, "text"), state.glyphs)
-            lines += panels.labelled("try", said, width, 6)
+            lines += panels.labelled("try", said, width, 6, state)
             for label, key in (("check", "verify"), ("not if", "will_not_help_if")):
                 if more := reply.word(advice, key):
-                    lines += panels.labelled(label, visible(more, state.glyphs), width, 3)
+                    lines += panels.labelled(label, visible(more, state.glyphs), width, 3, state)
     notices = [
         *(("notice", one) for one in reply.items(state.summary, "notices")),
         *(("unseen", one) for one in reply.items(state.summary, "unobserved")),
@@ -67,7 +66,7 @@ def findings_page(state: State, width: int) -> list[Line]:
     if notices:
         lines += [[], [("ALSO", "title")]]
     for label, said in notices:
-        lines += panels.labelled(label, visible(str(said), state.glyphs), width, 4)
+        lines += panels.labelled(label, visible(str(said), state.glyphs), width, 4, state)
     head = visible(reply.word(state.summary, "run", "name"), state.glyphs)
     return [[("FINDINGS  ", "title"), (text.cut(head, width - 10, state.glyphs), "dim")], *lines]
 
@@ -125,12 +124,9 @@ def _phase_table(row: object, state: State, width: int) -> list[Line]:
         decimals = text.decimals_for(reply.number(row, "total_ms") or 1.0)
         shown = text.left(visible(name, state.glyphs), 12, state.glyphs)
         line = f"  {shown} {text.plain(here, decimals):>9} {text.plain(everywhere, decimals):>9}  "
-        values = curves.get(name, [])
-        known = [value for value in values if value is not None]
-        drawn = (
-            text.spark(values, min(room, 100), state.glyphs, low=0.0, high=max(known))
-            if known
-            else ""
-        )
-        lines.append([(line + drawn.strip(), "")])
+        known = panels.steady(series, curves.get(name, []))
+        if known and room >= 8:
+            low, high = text.window(known, 0.5)
+            line += text.spark(curves[name], min(room, 100), state.glyphs, low=low, high=high)
+        lines.append([(line.rstrip(), "")])
     return lines

@@ -1,4 +1,4 @@
-"""The parts of the screen, each a function of the state: lines of spans, at most `width` columns wide."""
+"""The parts of the screen, each a function of the state: lines, at most `width` columns wide."""
 
 from __future__ import annotations
 
@@ -45,29 +45,36 @@ def verdict(state: State, width: int) -> Line:
 
 
 def reasons(state: State, width: int, most: int) -> list[Line]:
-    """Evidence, what to try, what else was found, why there is nothing: at most so many lines."""
+    """Evidence, what to try, what else was found, why there is nothing: at most so many lines.
+
+    Where there is room for little, what to do comes before why.
+    """
     if most <= 0:
         return []
     if state.summary is None:
         hint = state.hint or "waiting for the run; q leaves"
         return [_label("hint", visible(hint, state.glyphs))]
-    lines: list[Line] = []
     finding = reply.at(state.summary, "verdict")
+    why: list[Line] = []
     if state.steps == 0:
-        for why in reply.items(state.summary, "unobserved")[:2]:
-            lines += labelled("why", visible(str(why), state.glyphs), width, 2)
+        for one in reply.items(state.summary, "unobserved")[:2]:
+            why += labelled("why", visible(str(one), state.glyphs), width, 2, state)
     else:
         shown = text.joined(evidence(finding, state), width - LABEL, ", ")
         if shown:
-            lines.append(_label("evidence", shown))
+            why.append(_label("evidence", shown))
+    todo: list[Line] = []
     for one in advice(finding, state)[:2]:
-        lines += labelled("try", one, width, 2)
+        todo += labelled("try", one, width, 1 if most < 4 else 2, state)
     others = reply.items(state.summary, "findings")[1:]
+    also: list[Line] = []
     for other in [one for one in others if reply.word(one, "severity") in ("critical", "warning")]:
         code = visible(reply.word(other, "code"), state.glyphs)
         said = f"{code} ({severity_word(other)})  {title_of(other, state)}"
-        lines.append(_label("also", text.cut(said, width - LABEL, state.glyphs)))
-    return lines[:most]
+        also.append(_label("also", text.cut(said, width - LABEL, state.glyphs)))
+    if most == 1:
+        return (todo or why or also)[:1]
+    return [*why, *todo, *also][:most]
 
 
 def advice(finding: Any, state: State) -> list[str]:
@@ -117,8 +124,11 @@ def quantity(value: float, unit: str) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:.3g}"
 
 
-def labelled(label: str, said: str, width: int, most: int) -> list[Line]:
-    lines = text.fold(said, width - LABEL)[:most]
+def labelled(label: str, said: str, width: int, most: int, state: State) -> list[Line]:
+    room = max(8, width - LABEL)
+    lines = text.fold(said, room)
+    if len(lines) > most:
+        lines = [*lines[: most - 1], text.cut(" ".join(lines[most - 1 :]), room, state.glyphs)]
     return [_label(label if at == 0 else "", line) for at, line in enumerate(lines)]
 
 
@@ -127,7 +137,7 @@ def _label(label: str, said: str) -> Line:
 
 
 def status(state: State, width: int) -> Line:
-    """Where the run stands, how quick it is, and at the right what is wrong with Stepscope itself."""
+    """Where the run stands, how quick it is; at the right what is wrong with Stepscope itself."""
     words, style = state.standing()
     start: Line = [(words, style)]
     dot = f" {state.glyphs.dot} "
@@ -235,29 +245,40 @@ MARKS = {
 }  # the most important first: it is drawn where several fall on one column
 
 
+AXIS = 9  # columns of the numbers beside the curve
+
+
 def chart(state: State, width: int, height: int) -> list[Line]:
-    """The step's length over the whole run, with what happened marked below. `height` lines in all."""
+    """The step's length over the whole run, with what happened marked below: `height` lines."""
     series = state.replies.get("series")
     values = reply.numbers(series, "total_ms")
     title: Line = [("STEP TIME", "title")]
     first, last = (reply.whole(series, key) for key in ("first", "last"))
-    if first is None or last is None or not values:
+    known = steady(series, values)
+    if first is None or last is None or not known:
         return [title, [("  no step yet", "dim")]][:height]
-    highest = max((v for v in reply.numbers(series, "total_max_ms") if v is not None), default=0.0)
-    top = max((v for v in values if v is not None), default=0.0)
-    title.append(
-        (f"  steps {text.count(first)} to {text.count(last)}, mean of each block; longest step "
-         f"{text.duration(highest)}", "dim")
-    )  # fmt: skip
-    axis = 9
-    across = width - axis
+    title.append((f"  steps {text.count(first)} to {text.count(last)}, mean of each block", "dim"))
+    longest = max((v for v in reply.numbers(series, "total_max_ms") if v is not None), default=None)
+    if longest is not None:
+        title.append((f"; longest step {text.duration(longest)}", "dim"))
+    low, high = text.window(known, 0.4)
+    across = width - AXIS
     lines: list[Line] = [title]
     rows = max(1, height - 2)
-    for at, row in enumerate(text.area(values, across, rows, top, state.glyphs)):
-        label = text.duration(top) if at == 0 else "0" if at == rows - 1 else ""
-        lines.append([(f"{label:>{axis - 1}} ", "dim"), (row.rstrip(), "")])
-    lines.append([(" " * axis, ""), (marks(state, series, len(values), across), "dim")])
+    for at, row in enumerate(text.curve(values, across, rows, low, high, state.glyphs)):
+        label = text.duration(high) if at == 0 else text.duration(low) if at == rows - 1 else ""
+        lines.append([(f"{label:>{AXIS - 1}} ", "dim"), (row.rstrip(), "")])
+    lines.append([(" " * AXIS, ""), (marks(state, series, len(values), across), "dim")])
     return lines[:height]
+
+
+def steady(series: Any, values: list[float | None]) -> list[float]:
+    """What the scale is of: a warm-up step may be many times longer, and lies on the edge."""
+    until = reply.number(series, "warmup_until") or 0
+    firsts = reply.numbers(series, "first_step")
+    pairs = zip(values, firsts, strict=False)
+    steady = [v for v, at in pairs if v is not None and at is not None and at >= until]
+    return steady or [value for value in values if value is not None]
 
 
 def marks(state: State, series: Any, points: int, across: int) -> str:
@@ -293,11 +314,11 @@ def _amount(value: float | None, unit: str) -> str:
         return text.MISSING
     if unit == "bytes":
         return text.size(value)
-    return text.percent(value) if unit == "share" else f"{text.rate(value)} {unit}"
+    return text.percent(value) if unit == "share" else f"{value:.1f} {unit}"
 
 
 def _gauges(state: State) -> list[tuple[str, list[float | None], str, str]]:
-    """(label, values over time, amount now, limit) of what there are readings of; ranks are added up by the API."""
+    """(label, values over time, amount now, limit) of what there are readings of."""
     found: list[tuple[str, list[float | None], str, str]] = []
     series = reply.items(state.replies.get("resources"), "series")
     for name, label, gauge, unit in GAUGES:
@@ -305,7 +326,9 @@ def _gauges(state: State) -> list[tuple[str, list[float | None], str, str]]:
         values = reply.numbers(curves[0], "values") if curves else []
         row = reply.at(state.summary, "resources", gauge) if gauge else None
         limit = reply.number(row, "limit")
-        of = f"of {_amount(limit, unit)}" if limit is not None else ""
+        of = ""
+        if limit is not None:
+            of = f"of {limit:g}" if unit == "cores" else f"of {_amount(limit, unit)}"
         if len(curves) == 1 and any(value is not None for value in values):
             newest = next(value for value in reversed(values) if value is not None)
             found.append((label, values, _amount(newest, unit), of))
@@ -319,9 +342,7 @@ def _gauges(state: State) -> list[tuple[str, list[float | None], str, str]]:
 
 
 def resources(state: State, width: int, most: int) -> list[Line]:
-    lines: list[Line] = [
-        [("HOST", "title"), ("  over the run; the newest reading at the right", "dim")]
-    ]
+    lines: list[Line] = [[("HOST", "title"), ("  over the run, the newest at the right", "dim")]]
     for label, values, amount, of in _gauges(state):
         known = [value for value in values if value is not None]
         said = f"{amount} {of}".rstrip()

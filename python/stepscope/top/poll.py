@@ -1,8 +1,8 @@
 """Asks for what the screen shows, each thing at its own pace.
 
-Nothing is asked for more than once a second, and nothing that takes t to answer more than once in 20 t: so a job of
-thousands of ranks is looked at less often, and neither the agent nor the terminal works for more than a twentieth.
-What a key asked for comes at once.
+Nothing is asked for more than once a second, and nothing that takes t to answer more than once in
+20 t: so a job of thousands of ranks is looked at less often, and neither the agent nor the terminal
+works for more than a twentieth. What a key asked for comes at once.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ def rest_ms(row: Any) -> float | None:
 
 
 def trend(row: Any, state: State) -> str:
-    """The row's own totals, from its lowest to its highest, but at least a fifth of that apart: noise stays flat."""
+    """The row's own totals, from lowest to highest, at least a fifth apart: noise stays flat."""
     word = reply.word(row, "state")
     if state.live and word in ("gone", "ended"):
         return word
@@ -200,8 +200,8 @@ def trend(row: Any, state: State) -> str:
     known = [value for value in values if value is not None]
     if not known:
         return text.MISSING
-    high = max(known)
-    return text.spark(values, TREND, state.glyphs, low=min(*known, 0.8 * high), high=high)
+    low, high = text.window(known, 0.2)
+    return text.spark(values, TREND, state.glyphs, low=low, high=high)
 
 
 def doing(row: Any, state: State) -> str:

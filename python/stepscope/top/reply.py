@@ -1,6 +1,8 @@
-"""Reads values out of a reply whose shape nobody promised: another version, or no Stepscope at all, may have sent it.
+"""Reads values out of a reply whose shape nobody promised: another version may have sent it, or
+no Stepscope at all.
 
-Each function walks `keys` into `value`; whatever is missing or of another type is absent (None, "", []), never an error.
+Each function walks `keys` into `value`; whatever is missing or of another type is absent (None, "",
+[]), never an error.
 """
 
 from __future__ import annotations

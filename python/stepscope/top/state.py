@@ -18,7 +18,7 @@ LAYOUTS = ("auto", "full", "compact", "line")
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """Of the ranks table: what the API calls it, what its head says, and when it goes for want of room."""
+    """Of the ranks table: its head, what the API sorts it by, and when it goes for want of room."""
 
     name: str
     title: str
@@ -83,7 +83,7 @@ class State:
         self.started_s = self.now()
 
     def take(self, name: str, value: Any) -> None:
-        """A reply to the request `name`: summary, ranks, series, resources, events, health, rank_series."""
+        """The reply to a request of poll.py, by its name."""
         self.replies[name] = value
         if name != "summary":
             return

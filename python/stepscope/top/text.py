@@ -1,6 +1,7 @@
 """Text for a terminal: strangers' strings made harmless, columns counted, numbers in few columns.
 
-A line is a list of (text, style) spans; styles are the names in STYLES of app.py. What is missing reads "-", never 0.
+A line is a list of (text, style) spans; styles are the names in STYLES of app.py. What is missing
+reads "-", never 0.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ ASCII = Glyphs(False, "...", "|", "v", "^", dict(zip(PHASES, "IHFBSOCVKGP.", str
 
 
 def visible(text: str, glyphs: Glyphs) -> str:
-    """One line; controls, bidirectional marks and what the terminal has no letters for are escaped."""
+    """One line; controls, bidirectional marks, what the terminal has no letters for: escaped."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_shown(letter, glyphs) for letter in text)
@@ -231,29 +232,52 @@ def _level(share: float, last: int) -> int:
     return round(min(max(share, 0.0), 1.0) * last)
 
 
-def area(
-    values: Sequence[float | None], width: int, height: int, high: float, glyphs: Glyphs
+def window(values: Sequence[float], least: float) -> tuple[float, float]:
+    """The range to draw: of the values, but at least that share of the highest; never below 0."""
+    low, high = min(values), max(values)
+    room = max(0.0, least * high - (high - low)) / 2
+    low = max(0.0, low - room)
+    return low, max(high + room, low + least * high)
+
+
+# Dots of a braille cell, [side][from above].
+DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
+
+
+def curve(
+    values: Sequence[float | None],
+    width: int,
+    height: int,
+    low: float,
+    high: float,
+    glyphs: Glyphs,
 ) -> list[str]:
-    """A filled curve of several lines, from 0 below to `high` above."""
-    across = spark_values(width, glyphs)
-    shown = list(values)[-across:]
-    shown += [None] * (across - len(shown))
+    """A curve of several lines, `low` below and `high` above; what is beyond lies on the edge."""
     per_line = 4 if glyphs.unicode else 1
-    top = per_line * height
-    dots = [0 if v is None else max(1, round(min(v / (high or 1.0), 1.0) * top)) for v in shown]
-    lines: list[str] = []
-    for row in range(height):
-        below = top - per_line * (row + 1)
-        cells = [min(max(dot - below, 0), per_line) for dot in dots]
-        if glyphs.unicode:
-            pairs = zip(cells[::2], cells[1::2], strict=True)
-            letters = (
-                chr(0x2800 + LEFT_DOTS[a] + RIGHT_DOTS[b]) if a or b else " " for a, b in pairs
-            )
-        else:
-            letters = ("#" if cell else " " for cell in cells)
-        lines.append("".join(letters))
-    return lines
+    top = per_line * height - 1
+    reach = (high - low) or 1.0
+    shown = list(values)[-spark_values(width, glyphs) :]
+    cells = [[0] * width for _ in range(height)]
+    before: int | None = None
+    for at, value in enumerate(shown):
+        if value is None:
+            before = None
+            continue
+        here = _level((value - low) / reach, top)
+        # From beside the one before, so that a jump is a line and not two dots.
+        start = here if before is None or before == here else before + (1 if here > before else -1)
+        for dot in range(min(start, here), max(start, here) + 1):
+            line, rest = divmod(top - dot, per_line)
+            column = at // 2 if glyphs.unicode else at
+            cells[line][column] |= DOTS[at % 2][rest] if glyphs.unicode else 1
+        before = here
+    return ["".join(_drawn(cell, glyphs) for cell in row) for row in cells]
+
+
+def _drawn(cell: int, glyphs: Glyphs) -> str:
+    if not cell:
+        return " "
+    return chr(0x2800 + cell) if glyphs.unicode else "*"
 
 
 def cells_of(shares: Sequence[float], width: int) -> list[int]:
