@@ -41,7 +41,9 @@ class Completer {
       for (const std::string& name : option->get_lnames()) {
         const std::string word = "--" + name;
         const bool given = std::find(before.begin(), before.end(), word) != before.end();
-        if (!given || option->get_items_expected_max() > 1) add(word, option->get_description());
+        const bool repeats = option->get_items_expected_max() > 1 ||
+                             option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
+        if (!given || repeats) add(word, option->get_description());
       }
     }
   }

@@ -58,8 +58,7 @@ class View:
         await self.settle()
 
     async def settle(self) -> None:
-        for _ in range(20):
-            await self.pilot.pause()
+        for _ in range(100):
             await asyncio.sleep(0)
         self.app.changed()
         await self.pilot.pause()
