@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/complete.h"
 #include "cli/say.h"
 
 namespace stepscope::cli {
@@ -15,6 +16,7 @@ constexpr const char* kAbout =
     "Shows where each step of a PyTorch training run goes.\n\n"
     "  stepscope run python train.py    observe a run; no edit of train.py\n"
     "  stepscope status                 who is late now, and why\n"
+    "  stepscope top                    the same, to watch, in the terminal\n"
     "  stepscope show                   its card again\n"
     "  stepscope compare A B            what changed between two runs, and is it real";
 
@@ -75,18 +77,24 @@ int run_command_line(const std::vector<std::string>& arguments) {
   add_show(app, action);
   add_simulate(app, action);
   add_status(app, action);
+  add_top(app, action);
   add_runs(app, action);
   add_compare(app, action);
   add_clean(app, action);
   add_hub(app, action);
   add_serve(app, action);
   add_doctor(app, action);
+  add_completion(app, action);
   add_agent(app, action);
 
   std::vector<std::string> words = arguments;
   if (words.empty()) {
     (void)write_all(2, app.help());
     return kWrongUse;
+  }
+  if (words[0] == "__complete") {  // asked by what `stepscope completion` prints
+    print(lines_of(complete(app, {words.begin() + 1, words.end()})));
+    return kFine;
   }
   if (!words[0].starts_with('-') && find_command(app, words[0]) == nullptr)
     return unknown_command(app, words[0]);

@@ -5,6 +5,7 @@
 #include "cli/capture.h"
 #include "cli/child.h"
 #include "cli/commands.h"
+#include "cli/complete.h"
 #include "cli/doctor_checks.h"
 #include "cli/run_end.h"
 
@@ -18,6 +19,55 @@ RunWords split(const Words& words) {
   Action action;
   add_run(app, {}, action);
   return split_run_words(*find_command(app, "run"), words);
+}
+
+struct Completed {
+  Words words;
+  Completion all;
+};
+Completed completed(const Words& words) {
+  CLI::App app;
+  Action action;
+  add_run(app, {}, action);
+  add_status(app, action);
+  add_hub(app, action);
+  add_agent(app, action);
+  Completed out{{}, complete(app, words)};
+  for (const Candidate& candidate : out.all.words) out.words.push_back(candidate.word);
+  return out;
+}
+
+TEST(Complete, CommandsButNotOurOwn) {
+  EXPECT_EQ(completed({""}).words, (Words{"run", "status", "hub"}));
+  EXPECT_EQ(completed({"s"}).words, Words{"status"});
+  EXPECT_TRUE(completed({"nothing", ""}).words.empty());
+  EXPECT_TRUE(completed({"agent", "--"}).words.empty());
+}
+
+TEST(Complete, OptionsThatWereNotGiven) {
+  EXPECT_EQ(completed({"status", "--w"}).words, Words{"--watch"});
+  EXPECT_TRUE(completed({"status", "--watch", "--w"}).words.empty());
+  EXPECT_EQ(completed({"run", "--set", "a=1", "--se"}).words, Words{"--set"});  // again and again
+  EXPECT_TRUE(completed({"hub", "--until"}).words.empty());                     // hidden
+}
+
+TEST(Complete, ValuesByTheirText) {
+  EXPECT_EQ(completed({"run", "--fail-on", ""}).words, (Words{"warning", "critical"}));
+  EXPECT_EQ(completed({"run", "--set", "keep_r"}).words, Words{"keep_raw_steps="});
+  EXPECT_TRUE(completed({"hub", "--token-file", ""}).all.files);
+  const Completion folder = completed({"hub", "--run-dir", ""}).all;
+  EXPECT_TRUE(folder.folders);
+  EXPECT_FALSE(folder.files);
+  EXPECT_TRUE(completed({"status", ""}).all.folders);
+  EXPECT_FALSE(completed({"status", "one", ""}).all.folders);  // it takes one run
+}
+
+TEST(Complete, TheUsersCommandIsNotOurs) {
+  EXPECT_EQ(completed({"run", ""}).all.command, 1u);
+  EXPECT_EQ(completed({"run", "--name", "n", "python", "--j"}).all.command, 3u);
+  EXPECT_EQ(completed({"run", "--", "--odd"}).all.command, 2u);
+  EXPECT_TRUE(completed({"run", "--name", "n", "python", "--j"}).words.empty());
+  EXPECT_FALSE(completed({"run", "--js"}).all.command);
 }
 
 TEST(SplitRunWords, FlagsAfterTheCommandAreItsOwn) {

@@ -23,12 +23,14 @@ void add_run(CLI::App& app, const std::vector<std::string>& command, Action& act
 void add_show(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
+void add_top(CLI::App& app, Action& action);
 void add_runs(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_clean(CLI::App& app, Action& action);
 void add_hub(CLI::App& app, Action& action);
 void add_serve(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
+void add_completion(CLI::App& app, Action& action);
 void add_agent(CLI::App& app, Action& action);  // ours alone: not in --help
 
 }  // namespace stepscope::cli

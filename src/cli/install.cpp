@@ -1,15 +1,28 @@
 #include "cli/install.h"
 
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/text.h"
 
 namespace stepscope::cli {
 namespace {
 
 bool is_inject_folder(const std::string& path) { return exists(path + "/sitecustomize.py"); }
+
+std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+// Empty when there is none.
+std::string program_in(std::string_view folders, const std::string& name) {
+  for (const std::string_view folder : split(folders, ':')) {
+    const std::string path = std::string(folder) + "/" + name;
+    if (!folder.empty() && ::access(path.c_str(), X_OK) == 0) return path;
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -50,6 +63,22 @@ std::string find_page_folder(const std::string& binary, const Environment& envir
   if (!inject) return "";
   const std::string folder = inject->substr(0, inject->rfind('/')) + "/page";
   return exists(folder + "/index.html") ? folder : "";
+}
+
+std::optional<OwnPython> find_python(const std::string& binary, const Environment& environment) {
+  const auto inject = find_inject_folder(binary, environment);
+  if (!inject) return std::nullopt;
+  const std::string packages = parent_of(parent_of(*inject));
+  std::string name = "python3";  // of PREFIX/lib/python3.11/site-packages: python3.11
+  const std::string version = parent_of(packages).substr(parent_of(packages).rfind('/') + 1);
+  if (version.starts_with("python3.")) name = version;
+  const auto path = environment.find("PATH");
+  const std::string others = path == environment.end() ? "/usr/bin" : path->second;
+  const std::string folders = parent_of(binary) + ":" + others;
+  for (const std::string& one : {name, std::string("python3")})
+    if (const std::string found = program_in(folders, one); !found.empty())
+      return OwnPython{found, packages};
+  return std::nullopt;
 }
 
 }  // namespace stepscope::cli

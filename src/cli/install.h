@@ -19,4 +19,10 @@ std::optional<std::string> find_inject_folder(const std::string& binary,
 // <package>/page, the built page; empty where there is none.
 std::string find_page_folder(const std::string& binary, const Environment& environment);
 
+// The interpreter that stepscope was installed for, and the folder that holds its package.
+struct OwnPython {
+  std::string interpreter, packages;
+};
+std::optional<OwnPython> find_python(const std::string& binary, const Environment& environment);
+
 }  // namespace stepscope::cli

@@ -30,13 +30,24 @@ bool ready(int fd, short what, int64_t deadline_ns) {
   }
 }
 
+Error no_answer(const std::string& socket_path, const std::string& why) {
+  return {"the agent at " + socket_path + " does not answer: " + why, ""};
+}
+
 }  // namespace
+
+Result<std::string> ask(const std::string& socket_path, const Request& request,
+                        std::chrono::milliseconds wait) {
+  auto reply = exchange(socket_path, request, wait);
+  if (!reply) return reply.error();
+  if (reply->status != 200)
+    return no_answer(socket_path, "status " + std::to_string(reply->status));
+  return std::move(reply->body);
+}
 
 Result<Reply> exchange(const std::string& socket_path, const Request& request,
                        std::chrono::milliseconds wait) {
-  const auto fail = [&](const std::string& why) {
-    return Error{"the agent at " + socket_path + " does not answer: " + why, ""};
-  };
+  const auto fail = [&](const std::string& why) { return no_answer(socket_path, why); };
   const int64_t deadline = monotonic_ns() + std::chrono::nanoseconds(wait).count();
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -77,20 +88,9 @@ Result<Reply> exchange(const std::string& socket_path, const Request& request,
     if (error && error != http::error::need_more) return fail(error.message());
     pending.erase(0, used);
   }
-  auto& reply = parser.get();
-  return Reply{static_cast<int>(reply.result_int()),
-               std::string(reply[http::field::content_type]), std::move(reply.body())};
-}
-
-Result<std::string> ask(const std::string& socket_path, const Request& request,
-                        std::chrono::milliseconds wait) {
-  auto reply = exchange(socket_path, request, wait);
-  if (!reply) return reply.error();
-  if (reply->status != 200)
-    return Error{"the agent at " + socket_path + " does not answer: status " +
-                     std::to_string(reply->status),
-                 ""};
-  return std::move(reply->body);
+  auto& answer = parser.get();
+  return Reply{static_cast<int>(answer.result_int()),
+               std::string(answer[http::field::content_type]), std::move(answer.body())};
 }
 
 }  // namespace stepscope::serve

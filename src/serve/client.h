@@ -12,7 +12,7 @@
 
 namespace stepscope::serve {
 
-// Whatever it answers.
+// Whatever it answers; an Error when no answer came.
 Result<Reply> exchange(const std::string& socket_path, const Request& request,
                        std::chrono::milliseconds wait);
 
