@@ -150,9 +150,7 @@ void Agent::listen() {
                                                                  : wire::Control::kOff);
           },
       .view =
-          [this](const report::ViewQuery& query) {
-            return recording_.view(query, monotonic_ns());
-          },
+          [this](const report::ViewQuery& query) { return recording_.view(query, monotonic_ns()); },
       .tick =
           [this](std::optional<int64_t> since_step) {
             const int64_t now = monotonic_ns();

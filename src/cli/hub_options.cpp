@@ -74,7 +74,9 @@ void add_hub_flags(CLI::App& run_app, HubFlags& flags) {
   add_node_flags(run_app, flags);
   run_app.add_option("--hub-listen", flags.hub_listen, "Hold the hub on this node")
       ->option_text("ADDR:PORT");
-  run_app.add_option("--tls-cert", flags.tls_cert, "With --hub-listen or --serve: the certificate, PEM")
+  run_app
+      .add_option("--tls-cert", flags.tls_cert,
+                  "With --hub-listen or --serve: the certificate, PEM")
       ->option_text("FILE");
   run_app.add_option("--tls-key", flags.tls_key, "With --hub-listen or --serve: its key, PEM")
       ->option_text("FILE");

@@ -158,9 +158,10 @@ Status HubRun::meet() {
                              job_->refresh(now);
                              return report::view(job_->run(), diagnose(now, false), query);
                            },
-                       .tick = [this](std::optional<int64_t> since_step) {
-                         return tick_json(monotonic_ns(), since_step);
-                       }};
+                       .tick =
+                           [this](std::optional<int64_t> since_step) {
+                             return tick_json(monotonic_ns(), since_step);
+                           }};
   return loop_.listen(folder + "/api.sock",
                       [api](const serve::Request& request) { return serve::route(api, request); });
 }

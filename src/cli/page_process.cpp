@@ -31,8 +31,7 @@ Result<PageProcess> PageProcess::prepare(const ServePlan& plan, const ServeFlags
     page.url_ = page_url(plan, web::port_of(page.listening_));
     page.arguments_.insert(page.arguments_.end(), {"--listen-fd", std::to_string(kListenFd)});
   }
-  if (!flags.otlp.empty())
-    page.arguments_.insert(page.arguments_.end(), {"--otlp", flags.otlp});
+  if (!flags.otlp.empty()) page.arguments_.insert(page.arguments_.end(), {"--otlp", flags.otlp});
   if (!flags.remote_write.empty())
     page.arguments_.insert(page.arguments_.end(), {"--remote-write", flags.remote_write});
   if (flags.no_rank_metrics) page.arguments_.push_back("--no-rank-metrics");
@@ -60,9 +59,8 @@ void PageProcess::launch(const std::string& segment_folder) {
   const Fd write_end(output[1]);
   std::vector<std::string> words = arguments_;
   words.insert(words.end(), {"--of", segment_folder});
-  pid_ = start_own(words, {.input = read_end.get(),
-                           .output = write_end.get(),
-                           .extra = listening_.get()});
+  pid_ = start_own(words,
+                   {.input = read_end.get(), .output = write_end.get(), .extra = listening_.get()});
 }
 
 std::vector<std::string> PageProcess::read() {
@@ -98,8 +96,10 @@ void PageProcess::wait_for_end() {
   const int64_t deadline = monotonic_ns() + kEndNs;
   listening_.reset();
   while (pid_ > 0 && monotonic_ns() < deadline) {
-    if (::waitpid(pid_, nullptr, WNOHANG) != 0) pid_ = -1;
-    else ::poll(nullptr, 0, kPollMs);
+    if (::waitpid(pid_, nullptr, WNOHANG) != 0)
+      pid_ = -1;
+    else
+      ::poll(nullptr, 0, kPollMs);
   }
 }
 

@@ -299,14 +299,14 @@ int run(const RunOptions& options, const std::vector<std::string>& words) {
   const Supervisor::RunEnd end = supervisor.wait_for_end();
   if (run.self.rank != 0) return exit_code;
   const int code = show_end({.folder = end.moved_to.empty() ? run.info.folder : end.moved_to,
-                   .finished = end.finished,
-                   .others_alive = end.others_alive,
-                   .interrupted = end.interrupted,
-                   .said = end.said,
-                   .quiet = options.quiet,
-                   .json = options.json,
-                   .fail_on = options.fail_on,
-                   .exit_code = exit_code});
+                             .finished = end.finished,
+                             .others_alive = end.others_alive,
+                             .interrupted = end.interrupted,
+                             .said = end.said,
+                             .quiet = options.quiet,
+                             .json = options.json,
+                             .fail_on = options.fail_on,
+                             .exit_code = exit_code});
   supervisor.wait_for_page();
   return code;
 }

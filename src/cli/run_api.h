@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/ended_run.h"
 #include "serve/loop.h"
 
 namespace stepscope::cli {
@@ -19,16 +20,14 @@ class RunApi {
   static constexpr std::chrono::milliseconds kAgentWait{3000};
 
   explicit RunApi(std::string run_folder);
-  ~RunApi();
 
   serve::Reply answer(const serve::Request& request);
 
  private:
-  struct Stored;
   serve::Reply stored(const serve::Request& request);
 
   std::string run_folder_;
-  std::unique_ptr<Stored> stored_;
+  std::shared_ptr<const EndedRun> stored_;
 };
 
 }  // namespace stepscope::cli

@@ -74,8 +74,7 @@ Result<std::unique_ptr<ServedRuns>> what_is_served(const std::string& what) {
   if (what.empty()) return std::make_unique<ServedRuns>(run_places(cwd, environment));
   const std::string path = absolute_path(what);
   const bool run = holds_run(path) || segment_folder_of(path).has_value();
-  if (is_folder(path) && !run)
-    return std::make_unique<ServedRuns>(std::vector<std::string>{path});
+  if (is_folder(path) && !run) return std::make_unique<ServedRuns>(std::vector<std::string>{path});
   auto folder = resolve_run(what, cwd, environment);
   if (!folder) return folder.error();
   return std::make_unique<ServedRuns>(*folder);
@@ -111,11 +110,10 @@ int serve_until_told(ServedRuns& runs, const ServePlan& plan, Fd listening, cons
   ::sigprocmask(SIG_BLOCK, &stopping, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   raise_descriptor_limit();
-  web::Server server(
-      {.access = web::Access(plan.token, plan.hosts, plan.listen.tls),
-       .page = web::Page::load(find_page_folder(own_path(), current_environment())),
-       .tls = std::move(*tls)},
-      std::move(listening), runs);
+  web::Server server({.access = web::Access(plan.token, plan.hosts, plan.listen.tls),
+                      .page = web::Page::load(find_page_folder(own_path(), current_environment())),
+                      .tls = std::move(*tls)},
+                     std::move(listening), runs);
   if (!plan.rank_metrics) runs.leave_out_rank_metrics();
   const int64_t began_ns = wall_ns();
   for (const web::PushTarget& target : plan.pushes)
@@ -131,8 +129,7 @@ int serve_until_told(ServedRuns& runs, const ServePlan& plan, Fd listening, cons
   Ending ending(of);
   server.every(kTick, [&] {
     const timespec at_once{};
-    if (::sigtimedwait(&stopping, nullptr, &at_once) > 0 ||
-        ending.is_due(server, monotonic_ns()))
+    if (::sigtimedwait(&stopping, nullptr, &at_once) > 0 || ending.is_due(server, monotonic_ns()))
       server.stop();
   });
   server.run();

@@ -1,7 +1,5 @@
 #include "cli/served_runs.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <boost/json.hpp>
 #include <chrono>
@@ -9,17 +7,13 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "base/version.h"
 #include "cli/card_text.h"
 #include "cli/hub_folder.h"
 #include "cli/run_folder.h"
 #include "cli/run_list.h"
 #include "cli/segment_folder.h"
-#include "engine/engine.h"
 #include "hub/token.h"
-#include "report/report.h"
-#include "report/tick.h"
-#include "report/views.h"
+#include "report/difference.h"
 #include "serve/api.h"
 #include "serve/client.h"
 
@@ -35,20 +29,7 @@ constexpr int64_t kLiveSummaryNs = 2'000'000'000;
 std::string with_newline(const json::value& value) { return json::serialize(value) + "\n"; }
 
 serve::Reply error(int status, const std::string& what, const std::string& hint) {
-  return {status, "application/json",
-          with_newline(json::object{{"error", what}, {"hint", hint}})};
-}
-
-// Changes when one of the run's files does.
-std::string stamp_of(const std::string& folder) {
-  std::string out;
-  for (const char* name : {"/run.db", "/run.db-wal", "/summary.json", "/summary.json.hub"}) {
-    struct stat st;
-    if (::stat((folder + name).c_str(), &st) != 0) continue;
-    out += std::to_string(st.st_ino) + ":" + std::to_string(st.st_size) + ":" +
-           std::to_string(st.st_mtim.tv_sec) + "." + std::to_string(st.st_mtim.tv_nsec) + " ";
-  }
-  return out;
+  return {status, "application/json", with_newline(json::object{{"error", what}, {"hint", hint}})};
 }
 
 // The path in two: /v1/runs/KEY/rest. rest begins with a slash.
@@ -104,54 +85,6 @@ json::object row(const std::string& key, const std::string& folder, bool live,
 
 }  // namespace
 
-struct ServedRuns::Stored {
-  std::string stamp, folder;
-  RunHistory run;
-  std::vector<Finding> findings;
-  report::Summary summary;
-
-  serve::Api api() const;
-  std::string health_json() const {
-    json::array ranks;
-    for (const RankHistory& rank : run.ranks)
-      ranks.push_back({{"rank", rank.rank},
-                       {"pid", rank.pid},
-                       {"alive", false},
-                       {"phase", nullptr},
-                       {"step", nullptr},
-                       {"since_s", nullptr}});
-    return with_newline(json::object{{"schema", 1},
-                                     {"state", "ended"},
-                                     {"id", run.id},
-                                     {"name", run.name},
-                                     {"folder", folder},
-                                     {"version", kVersion},
-                                     {"storing", false},
-                                     {"ranks", std::move(ranks)}});
-  }
-};
-
-serve::Api ServedRuns::Stored::api() const {
-  return {.health = [this] { return health_json(); },
-          .summary =
-              [this](bool pretty) {
-                auto text = summary_of(folder, pretty);
-                return text ? std::move(*text) : report::to_json(summary, pretty) + "\n";
-              },
-          .card = [this](const report::CardStyle& style) { return report::card(summary, style); },
-          .status =
-              [this](const report::CardStyle& style) { return report::status(summary, style); },
-          .control = [](serve::ControlWord) {},  // nobody is there to be told
-          .view =
-              [this](const report::ViewQuery& query) {
-                return report::view(run, findings, query);
-              },
-          .tick =
-              [this](std::optional<int64_t> since) {
-                return report::tick_json(run, since, std::nullopt) + "\n";
-              }};
-}
-
 std::string ServedRuns::key_of(const std::string& folder) {
   std::string key;
   for (const char c : folder.substr(folder.rfind('/') + 1).substr(0, kMaxKeyName)) {
@@ -198,28 +131,21 @@ std::optional<serve::Reply> ServedRuns::ask_live(const std::string& folder,
   return reply ? std::optional(std::move(*reply)) : std::nullopt;
 }
 
-Result<std::shared_ptr<ServedRuns::Stored>> ServedRuns::stored(const std::string& folder) {
+Result<std::shared_ptr<const EndedRun>> ServedRuns::stored(const std::string& folder) {
   const std::lock_guard lock(reading_);
-  const std::string stamp = stamp_of(folder);
+  const std::string stamp = EndedRun::stamp_of(folder);
   const auto found = std::find_if(stored_.begin(), stored_.end(),
                                   [&](const auto& entry) { return entry.first == folder; });
-  if (found != stored_.end() && found->second->stamp == stamp) {
+  if (found != stored_.end() && found->second->stamp() == stamp) {
     stored_.splice(stored_.begin(), stored_, found);
     return stored_.front().second;
   }
   if (found != stored_.end()) stored_.erase(found);
-  auto history = read_history(folder);
-  if (!history) return history.error();
-  const auto out = std::make_shared<Stored>();
-  out->stamp = stamp;
-  out->folder = folder;
-  out->run = std::move(*history);
-  out->run.live = false;
-  out->findings = engine::diagnose(out->run);
-  out->summary = report::summarize(out->run, out->findings);
-  stored_.emplace_front(folder, out);
+  auto read = EndedRun::read(folder);
+  if (!read) return read.error();
+  stored_.emplace_front(folder, *read);
   if (stored_.size() > kMaxStored) stored_.pop_back();
-  return out;
+  return *read;
 }
 
 serve::Reply ServedRuns::of_run(const std::string& folder, const serve::Request& request) {
@@ -228,9 +154,24 @@ serve::Reply ServedRuns::of_run(const std::string& folder, const serve::Request&
     return error(503, "the run's agent does not answer", "try again in a second");
   const auto run = stored(folder);
   if (!run) return error(404, run.error().message, run.error().hint);
-  if (request.method == "POST")
-    return error(405, "the run has ended: nobody is there to be told", "");
-  return serve::route((*run)->api(), request);
+  return (*run)->answer(request);
+}
+
+serve::Reply ServedRuns::compare(const std::string& query) {
+  const auto words = serve::query_words(query.empty() ? query : query.substr(1));
+  std::vector<std::shared_ptr<const EndedRun>> runs;
+  for (const char* name : {"a", "b"}) {
+    const auto key = words.find(name);
+    const auto folder = key == words.end() ? std::nullopt : folder_of(key->second);
+    if (!folder)
+      return error(404, std::string(name) + " names no run", "GET /v1/compare?a=KEY&b=KEY");
+    auto run = stored(*folder);
+    if (!run) return error(404, run.error().message, run.error().hint);
+    runs.push_back(std::move(*run));
+  }
+  const auto difference = report::difference(runs[0]->run(), runs[1]->run());
+  if (!difference) return error(409, difference.error().message, difference.error().hint);
+  return {200, "application/json", report::to_json(*difference, false) + "\n"};
 }
 
 serve::Reply ServedRuns::answer(const serve::Request& request) {
@@ -246,11 +187,12 @@ serve::Reply ServedRuns::answer(const serve::Request& request) {
     if (request.method != "GET") return error(405, "metrics are for GET", "use GET");
     return {200, web::kPrometheusType, web::prometheus_text(metrics(query != "?per_rank=0"))};
   }
+  if (path == "/v1/compare") return compare(query);
   if (const auto parts = key_path(path)) {
     const auto folder = folder_of(parts->key);
-    if (!folder)
-      return error(404, "there is no run " + printable(parts->key, 100), "GET /v1/runs");
-    return of_run(*folder, {request.method, "/v1" + std::string(parts->rest) + query, request.body});
+    if (!folder) return error(404, "there is no run " + printable(parts->key, 100), "GET /v1/runs");
+    return of_run(*folder,
+                  {request.method, "/v1" + std::string(parts->rest) + query, request.body});
   }
   if (!only_.empty() && path.starts_with("/v1/")) return of_run(only_, request);
   return error(404, "nothing at " + printable(path, 200), "GET /v1/runs");
@@ -288,7 +230,7 @@ Result<std::string> ServedRuns::summary(const std::string& key) {
 
 std::shared_ptr<const json::value> ServedRuns::summary_value(const std::string& folder, bool live) {
   const std::string stamp =
-      live ? "live " + std::to_string(monotonic_ns() / kLiveSummaryNs) : stamp_of(folder);
+      live ? "live " + std::to_string(monotonic_ns() / kLiveSummaryNs) : EndedRun::stamp_of(folder);
   {
     const std::lock_guard lock(mutex_);
     const auto found = known_.find(folder);

@@ -19,8 +19,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/finding.h"
-#include "model/history.h"
+#include "cli/ended_run.h"
 #include "web/metrics.h"
 #include "web/site.h"
 
@@ -46,7 +45,6 @@ class ServedRuns final : public web::Site {
   void leave_out_rank_metrics() { rank_metrics_ = false; }
 
  private:
-  struct Stored;  // an ended run, read
   struct Known {
     std::string stamp;  // of its files
     std::shared_ptr<const boost::json::value> summary;
@@ -62,9 +60,10 @@ class ServedRuns final : public web::Site {
   std::string only_key() const;
   serve::Reply of_run(const std::string& folder, const serve::Request& request);
   std::optional<serve::Reply> ask_live(const std::string& folder, const serve::Request& request);
-  Result<std::shared_ptr<Stored>> stored(const std::string& folder);
+  Result<std::shared_ptr<const EndedRun>> stored(const std::string& folder);
   std::shared_ptr<const boost::json::value> summary_value(const std::string& folder, bool live);
   serve::Reply list();
+  serve::Reply compare(const std::string& query);
   std::vector<Measured> newest_first();
 
   std::string only_;
@@ -74,7 +73,8 @@ class ServedRuns final : public web::Site {
   std::map<std::string, std::string, std::less<>> folders_by_key_;
   std::map<std::string, Known> known_;
   std::mutex reading_;  // of the list
-  std::list<std::pair<std::string, std::shared_ptr<Stored>>> stored_;  // the last used first
+  std::list<std::pair<std::string, std::shared_ptr<const EndedRun>>>
+      stored_;  // the last used first
 };
 
 }  // namespace stepscope::cli

@@ -219,7 +219,8 @@ void Supervisor::agent_said(const std::string& line) {
 void Supervisor::read_page() {
   constexpr std::string_view kName = "stepscope: ";  // it says so itself
   for (const std::string& line : page_->read())
-    if (!quiet_) say(printable(line.substr(line.starts_with(kName) ? kName.size() : 0), kMaxPageLine));
+    if (!quiet_)
+      say(printable(line.substr(line.starts_with(kName) ? kName.size() : 0), kMaxPageLine));
 }
 
 void Supervisor::wait_for_page() {

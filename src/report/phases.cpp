@@ -218,8 +218,7 @@ void fill_phases(const RunHistory& run, Summary& summary) {
   for (size_t i = 0; i < kPhaseCount; ++i) {
     const auto mean_ms = over_ranks(ranks, [i](const Means& m) { return m.phase_ns[i]; });
     summary.phases.push_back(phase_row(std::string(kPhaseNames[i]), false,
-                                       why_absent(run, static_cast<Phase>(i)), mean_ms,
-                                       step_ms));
+                                       why_absent(run, static_cast<Phase>(i)), mean_ms, step_ms));
   }
   for (const std::string& name : user_phases(ranks)) {
     const auto mean_ms = over_ranks(ranks, [&](const Means& m) { return named(m.user_ns, name); });

@@ -32,7 +32,7 @@ class Feed : public std::enable_shared_from_this<Feed> {
 
  private:
   static boost::asio::awaitable<void> run(std::shared_ptr<Feed> self);
-  boost::asio::awaitable<bool> look();       // false: the run has ended
+  boost::asio::awaitable<bool> look();         // false: the run has ended
   boost::asio::awaitable<void> look_at_all();  // the summary
   void say(const Site::Now& now);
 

@@ -90,7 +90,8 @@ std::string remote_write(const std::vector<Family>& families, int64_t time_ms) {
 }
 
 std::string otlp(const std::vector<Family>& families, int64_t start_ns, int64_t time_ns) {
-  std::string scope = protobuf::text(1, protobuf::text(1, "stepscope") + protobuf::text(2, kVersion));
+  std::string scope =
+      protobuf::text(1, protobuf::text(1, "stepscope") + protobuf::text(2, kVersion));
   for (const Family& family : families) {
     std::string metric = protobuf::text(1, family.name) + protobuf::text(2, family.help) +
                          protobuf::text(3, family.unit);

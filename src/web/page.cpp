@@ -48,8 +48,7 @@ Page Page::load(const std::string& folder) {
     if (!content) continue;
     bytes += content->size();
     if (bytes > kMaxBytes) break;
-    const std::string path =
-        "/" + fs::relative(entry->path(), folder, failed).generic_string();
+    const std::string path = "/" + fs::relative(entry->path(), folder, failed).generic_string();
     page.files_[path] = {type_of(path), std::move(*content)};
   }
   return page;

@@ -10,8 +10,8 @@
 namespace stepscope::web::protobuf {
 
 std::string varint(int field, uint64_t value);
-std::string fixed64(int field, uint64_t value);           // double: its bits
-std::string text(int field, std::string_view bytes);      // string, bytes, or a message
+std::string fixed64(int field, uint64_t value);       // double: its bits
+std::string text(int field, std::string_view bytes);  // string, bytes, or a message
 
 // A valid block that compresses nothing: the length, then one literal. What is sent is a few
 // kilobytes every ten seconds.

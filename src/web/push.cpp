@@ -81,8 +81,8 @@ Result<PushTarget> parse_push_url(PushTarget::Kind kind, std::string_view url) {
       std::string(url.substr(0, scheme == std::string_view::npos ? 0 : scheme + 3)) +
       std::string(authority);
   auto where = hub::parse_url(plain);
-  const bool fine = where && !authority.empty() &&
-                    target.path.find_first_of(" \t\r\n") == std::string::npos;
+  const bool fine =
+      where && !authority.empty() && target.path.find_first_of(" \t\r\n") == std::string::npos;
   if (!fine)
     return Error{"cannot send metrics to " + shell_quote(printable(plain, 200)) + ": it is no URL",
                  kind == PushTarget::Kind::kOtlp

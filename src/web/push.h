@@ -23,7 +23,7 @@ struct PushTarget {
   enum class Kind { kRemoteWrite, kOtlp } kind = Kind::kRemoteWrite;
   hub::Endpoint where;
   std::string path;
-  std::string user;  // "name:password"; empty: none
+  std::string user;   // "name:password"; empty: none
   std::string shown;  // the URL without them
 };
 // http(s)://[USER:PASSWORD@]HOST[:PORT][/PATH]. An OTLP URL without a path means /v1/metrics.

@@ -1,5 +1,6 @@
 #include "web/server.h"
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -14,7 +15,6 @@
 #include <boost/beast/ssl.hpp>
 #include <boost/beast/websocket.hpp>
 #include <boost/beast/websocket/ssl.hpp>
-#include <algorithm>
 #include <list>
 #include <map>
 #include <type_traits>
@@ -273,8 +273,8 @@ asio::awaitable<void> Server::Impl::serve(Stream stream, std::shared_ptr<Session
     beast::get_lowest_layer(stream).expires_after(kReplyTime);
     if (error == http::error::body_limit || error == http::error::header_limit ||
         error == http::error::buffer_overflow) {
-      auto refusal = refuse(error == http::error::body_limit ? 413 : 400, "the request is too large",
-                            "send at most 4 KB", false);
+      auto refusal = refuse(error == http::error::body_limit ? 413 : 400,
+                            "the request is too large", "send at most 4 KB", false);
       co_await http::async_write(stream, refusal, kNoThrow);
       break;
     }
