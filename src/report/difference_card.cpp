@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMostRanks = 8, kLeastRanks = 3;
 constexpr double kShownMs = 0.0005;
-constexpr int kName = 15, kColumn = 10, kInterval = 20;
+constexpr int kName = 15, kColumn = 9, kInterval = 20;
 
 std::string signed_percent(double share) {
   return (share < 0 ? "-" : "+") + percent(std::fabs(share));
@@ -95,7 +95,7 @@ class DifferenceCard : private Page {
     if (c.low_ms)
       interval = fmt::format("{:+.{}f} to {:+.{}f}", *c.low_ms / unit.ms, unit.decimals,
                              *c.high_ms / unit.ms, unit.decimals);
-    const std::string word = !c.change_ms ? "not compared" : c.real ? "real" : "noise";
+    const std::string word = !c.change_ms ? "-" : c.real ? "real" : "noise";
     line("  " + pad_right(cut(show(name), kName - 2, unicode()), kName - 2) +
          cell(c.a_ms, unit, false) + cell(c.b_ms, unit, false) + cell(c.change_ms, unit, true) +
          pad_left(relative ? signed_percent(*c.change_ms / *c.a_ms) : "-", kColumn) +

@@ -55,7 +55,7 @@ class Collector {
     event.rank = rank.rank;
     event.step = step;
     event.duration_ms = ms;
-    if (begin_ns != 0 && rank.first_begin_ns != 0)
+    if (rank.steps + rank.failed_steps > 0)
       event.time_s = static_cast<double>(begin_ns - rank.first_begin_ns) / 1e9;
   }
 

@@ -36,7 +36,8 @@ using Values = std::vector<Mean>;  // by moment
 
 // A clock of its own a node: the rank's first step is where all of them are 0.
 double time_of(const RankHistory& rank, const MemorySample& m) {
-  const int64_t zero = rank.first_begin_ns != 0 ? rank.first_begin_ns : rank.memory.front().mono_ns;
+  const bool any = rank.steps + rank.failed_steps > 0;
+  const int64_t zero = any ? rank.first_begin_ns : rank.memory.front().mono_ns;
   return static_cast<double>(m.mono_ns - zero) / 1e9;
 }
 

@@ -34,11 +34,11 @@ TEST(Series, OneRankStepByStep) {
   EXPECT_EQ(s.warmup_until, 10);
   ASSERT_EQ(s.points.size(), 20u);
   EXPECT_EQ(s.points[0].first_step, 5);
-  EXPECT_NEAR(s.points[0].total_ms, 200, 1e-9);   // warm-up
-  EXPECT_NEAR(s.points[5].total_ms, 100, 1e-9);   // step 10
-  EXPECT_NEAR(s.points[14].total_ms, 120, 1e-9);  // step 19
-  EXPECT_NEAR(s.points[5].phase_ms[static_cast<size_t>(Phase::kInput)], 38, 1e-9);
-  EXPECT_NEAR(s.points[5].time_s, 10 * 0.2 + 0.1, 1e-9);
+  EXPECT_NEAR(s.points[0].total_ms, 200, 1e-5);   // warm-up
+  EXPECT_NEAR(s.points[5].total_ms, 100, 1e-5);   // step 10
+  EXPECT_NEAR(s.points[14].total_ms, 120, 1e-5);  // step 19
+  EXPECT_NEAR(s.points[5].phase_ms[static_cast<size_t>(Phase::kInput)], 38, 1e-5);
+  EXPECT_NEAR(s.points[5].time_s, 10 * 0.2 + 0.1, 1e-5);
 }
 
 TEST(Series, ManyStepsArePutTogether) {
@@ -48,9 +48,9 @@ TEST(Series, ManyStepsArePutTogether) {
   EXPECT_EQ(s.points[1].first_step, 10);
   EXPECT_EQ(s.points[1].last_step, 19);
   EXPECT_EQ(s.points[1].count, 10);
-  EXPECT_NEAR(s.points[1].total_ms, 102, 1e-9);
-  EXPECT_NEAR(s.points[1].total_min_ms, 100, 1e-9);
-  EXPECT_NEAR(s.points[1].total_max_ms, 120, 1e-9);
+  EXPECT_NEAR(s.points[1].total_ms, 102, 1e-5);
+  EXPECT_NEAR(s.points[1].total_min_ms, 100, 1e-5);
+  EXPECT_NEAR(s.points[1].total_max_ms, 120, 1e-5);
 }
 
 TEST(Series, PhasesOfAPointAddUpToItsTotal) {
@@ -158,7 +158,7 @@ TEST(Heatmap, OfAPhaseInTheOrderOfRanks) {
   ASSERT_EQ(map.first_step.size(), 9u);
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(map.rows[i].rank, static_cast<int32_t>(i));
-    EXPECT_NEAR(*map.rows[i].ms[0], i == 2 ? 53 : 5, 1e-9);
+    EXPECT_NEAR(*map.rows[i].ms[0], i == 2 ? 53 : 5, 1e-5);
   }
 }
 
@@ -173,7 +173,7 @@ TEST(ResourceSeries, OfEachRank) {
   ASSERT_EQ(all.time_s.size(), 31u);  // both ends of 30 moments
   ASSERT_EQ(all.series.size(), 2u);   // cores and memory; the others were not read
   EXPECT_EQ(all.series[0].name, "cpu_cores");
-  EXPECT_NEAR(*all.series[0].values[0], 0.8, 1e-9);
+  EXPECT_NEAR(*all.series[0].values[0], 0.8, 1e-5);
   EXPECT_EQ(*all.series[1].values[0], static_cast<double>(1LL << 30));
 }
 
@@ -206,7 +206,7 @@ TEST(Events, TheLongestOfTheRanksAndTheFindings) {
   EXPECT_EQ(all[1].kind, "checkpoint");
   EXPECT_EQ(all[1].rank, 3);
   EXPECT_EQ(*all[1].duration_ms, 4);
-  EXPECT_NEAR(*all[1].time_s, 7.0 - static_cast<double>(run.ranks[3].first_begin_ns) / 1e9, 1e-9);
+  EXPECT_NEAR(*all[1].time_s, 7.0 - static_cast<double>(run.ranks[3].first_begin_ns) / 1e9, 1e-5);
   EXPECT_EQ(all[1].text, "checkpoint 4.00 ms (4 ranks)");
   EXPECT_EQ(events(run, {f}, {300, 400}).size(), 0u);
   EXPECT_EQ(events(run, {f}, {49, 51}).size(), 2u);  // the finding spans it

@@ -12,6 +12,7 @@ class ApiTest : public testing::Test {
   }
   std::vector<ControlWord> words_;
   report::CardStyle style_;
+  report::ViewQuery query_;
   Api api_{.health = [] { return "health"; },
            .summary = [](bool pretty) { return pretty ? "summary" : "compact"; },
            .card =

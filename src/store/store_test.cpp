@@ -39,8 +39,8 @@ TEST(Store, GivesBackEveryField) {
       run.ranks[static_cast<size_t>(o.rank)].add(o);
     }
     const std::string bytes("\0\xff\0\x80 any", 8);
-    ASSERT_TRUE(store->commit(
-        run, {{{7, ~uint64_t{0}, 12, bytes}, {-1, 3, uint64_t{1} << 40, ""}}}));
+    ASSERT_TRUE(
+        store->commit(run, {{{7, ~uint64_t{0}, 12, bytes}, {-1, 3, uint64_t{1} << 40, ""}}}));
     expect_same(run, store->load());
     expect_same(run, Store::read(folder.path));
     ASSERT_TRUE(store->finish(run, {}));

@@ -119,8 +119,11 @@ def test_the_views_say_what_the_summary_says(live: Live) -> None:
 
     wait(lambda: view("series")["last"] > 300, "300 steps")
     assert live.ask("POST", "/v1/control", '{"word": "off"}')[0] == 200
-    wait(lambda: (s := view("series")["last"]) and read_for(live, 200) and s == view("series")["last"],
-         "a pause")  # fmt: skip
+
+    def last() -> int:
+        return view("series")["last"]
+
+    wait(lambda: (before := last()) and read_for(live, 200) and last() == before, "a pause")
     wait(lambda: view("summary")["steps"]["count"] == view("series")["last"] + 1, "the summary")
     summary = view("summary")
     series = view("series?rank=0&points=2000")

@@ -337,9 +337,7 @@ def test_tls(served: Served, tmp_path: Path) -> None:
          "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)],
         check=True, capture_output=True,
     )  # fmt: skip
-    process, site = serve(
-        served.folder, "--tls-cert", str(certificate), "--tls-key", str(key)
-    )
+    process, site = serve(served.folder, "--tls-cert", str(certificate), "--tls-key", str(key))
     try:
         context = ssl.create_default_context(cafile=str(certificate))
         url = f"https://localhost:{site.port}"
