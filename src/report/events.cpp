@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engine/joined_steps.h"
-#include "report/bar.h"
 
 namespace stepscope::report {
 namespace {
@@ -33,9 +32,7 @@ class Collector {
   std::vector<Event> take() {
     std::vector<Event> out;
     for (auto& [key, event] : longest_) {
-      event.text = event.kind == "epoch_start" ? "epoch start" : event.kind;
-      event.text += " " + duration(*event.duration_ms);
-      if (ranks_[key] > 1) event.text += " (" + std::to_string(ranks_[key]) + " ranks)";
+      if (ranks_[key] > 1) event.text = "in " + std::to_string(ranks_[key]) + " ranks";
       out.push_back(std::move(event));
     }
     return out;
@@ -74,7 +71,7 @@ void add_findings(const std::vector<Finding>& findings, const StepRange& range,
     event.rank = f.rank;
     event.step = *f.first_step;
     event.last_step = f.last_step;
-    event.text = f.code + ": " + f.title;
+    event.text = f.title;
     event.finding = &f;
     out.push_back(std::move(event));
   }

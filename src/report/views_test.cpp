@@ -207,7 +207,7 @@ TEST(Events, TheLongestOfTheRanksAndTheFindings) {
   EXPECT_EQ(all[1].rank, 3);
   EXPECT_EQ(*all[1].duration_ms, 4);
   EXPECT_NEAR(*all[1].time_s, 7.0 - static_cast<double>(run.ranks[3].first_begin_ns) / 1e9, 1e-5);
-  EXPECT_EQ(all[1].text, "checkpoint 4.00 ms (4 ranks)");
+  EXPECT_EQ(all[1].text, "in 4 ranks");
   EXPECT_EQ(events(run, {f}, {300, 400}).size(), 0u);
   EXPECT_EQ(events(run, {f}, {49, 51}).size(), 2u);  // the finding spans it
 }
