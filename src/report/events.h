@@ -25,7 +25,7 @@ struct Event {
   std::optional<int64_t> last_step;
   std::optional<double> time_s;  // of its begin, since the rank's first step began
   std::optional<double> duration_ms;
-  std::string text;  // besides kind and duration
+  std::string text;                  // besides kind and duration
   const Finding* finding = nullptr;  // of that kind
 };
 
