@@ -228,12 +228,12 @@ def events() -> Json:
 
     return {
         "events": [
-            event("epoch_start", 0, "epoch 1", duration_ms=48.0),
+            event("epoch_start", 0, "epoch start 48.0 ms (4 ranks)", duration_ms=48.0),
             event("finding", 200, STRAGGLER["title"], severity="critical", code="STRAGGLER",
                   rank=2, last_step=1233, open=True),
-            event("checkpoint", 500, "torch.save", duration_ms=312.0),
-            event("validation", 700, "", duration_ms=2100.0, last_step=702),
-            event("checkpoint", 1000, "torch.save", duration_ms=305.0),
+            event("checkpoint", 500, "checkpoint 312 ms", duration_ms=312.0),
+            event("validation", 700, "validation 2.10 s", duration_ms=2100.0, last_step=702),
+            event("checkpoint", 1000, "checkpoint 305 ms", duration_ms=305.0),
         ]
     }  # fmt: skip
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stepscope.top import keys, text
+from stepscope.top import keys, layout, panels, text
 from stepscope.top.app import STYLES, TopApp
 from stepscope.top.client import Refused
 from top import replies
@@ -180,6 +180,27 @@ def test_thousands_of_ranks_are_fetched_a_window_at_a_time() -> None:
         assert f"offset={4096 - rows}&limit={rows}" in view.api.asked[-1] + view.api.asked[-2]
 
     look(body, ranks=4096)
+
+
+@pytest.mark.parametrize("width", [80, 110, 160, 300])
+def test_a_curve_asks_for_as_many_points_as_it_draws(width: int) -> None:
+    """Else its beginning would be cut off, and marks would stand beside what they mark."""
+
+    async def body(view: View) -> None:
+        points = {
+            path.partition("?")[0]: int(path.partition("points=")[2].partition("&")[0])
+            for path in view.api.asked
+            if "points=" in path
+        }
+        drawn = 2 * layout.drawn_columns("series", width)
+        assert points["/series"] == min(drawn, 2000)
+        lines = panels.chart(view.app.state, width, 9)
+        curve = ["".join(words for words, _ in line) for line in lines[1:-1]]
+        assert all(len(line) <= width for line in curve)
+        first_jump = next(line.index("⢱") for line in curve if "⢱" in line)
+        assert first_jump == panels.AXIS  # the warm-up step, step 0
+
+    look(body, width, 45)
 
 
 def test_an_agent_that_goes_and_comes_back() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 
-from stepscope.top import panels, ranks
+from stepscope.top import pages, panels, ranks
 from stepscope.top.state import State
 from stepscope.top.text import Line, spread, width_of
 
 FULL = (110, 30)  # columns and lines from which there is room for everything
 LINE = 7  # below so many lines there is one
+BESIDE = 140  # columns from which host and events stand beside each other
 CHART, MOST_CHART = 7, 14
 
 
@@ -19,6 +20,19 @@ class Screen:
     lines: list[Line]
     table_at: int = -1  # the line with the table's title; -1: there is none
     table_rows: int = 0
+
+
+def drawn_columns(name: str, width: int) -> int:
+    """Of the curve of that reply, on a screen of that width: so much is asked for."""
+    if name == "series":
+        return max(1, width - panels.AXIS)
+    if name == "rank_series":
+        return pages.phase_columns(width)
+    return panels.gauge_columns(half_of(width))
+
+
+def half_of(width: int) -> int:
+    return (width - 2) // 2 if width >= BESIDE else width
 
 
 def name_of(choice: str, width: int, height: int) -> str:
@@ -58,7 +72,9 @@ def _compact(state: State, width: int, height: int) -> Screen:
     lines = [panels.verdict(state, width), *panels.reasons(state, width, most)]
     lines.append(panels.status(state, width))
     if step:
-        lines += [[], *step, []] if airy else step
+        lines += [[], *step] if airy else step
+    if airy:
+        lines.append([])
     at = len(lines)
     rows = ranks.rows_wanted(height - at - len(below))
     table = ranks.table(state, width, rows + 2)
@@ -72,9 +88,9 @@ def _full(state: State, width: int, height: int) -> Screen:
     lines.append(panels.status(state, width))
     if bar := panels.bar(state, width):
         lines += [[], bar, *panels.legend(state, width, 3)]
-    beside = width >= 140
-    half = (width - 2) // 2 if beside else width
-    gauges = panels.resources(state, half, 7)
+    beside = width >= BESIDE
+    half = half_of(width)
+    gauges = panels.resources(state, half, 7 if height < 40 else 12)
     below = max(len(gauges), 5) if beside else len(gauges) + 5
     wanted = 2 + max(state.rows_total, 4)
     spare = height - len(lines) - 1 - CHART - 1 - wanted - 1 - below

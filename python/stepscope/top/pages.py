@@ -108,6 +108,11 @@ def _facts(row: object, state: State, width: int) -> Line:
     return [("  " + text.joined(parts, width - 2, f" {state.glyphs.dot} "), "")]
 
 
+def phase_columns(width: int) -> int:
+    """Of the curve of a phase."""
+    return min(max(1, width - 36), 100)
+
+
 def _phase_table(row: object, state: State, width: int) -> list[Line]:
     """Each phase: here, over all ranks, and over the run."""
     series = state.replies.get("rank_series")
@@ -116,7 +121,7 @@ def _phase_table(row: object, state: State, width: int) -> list[Line]:
     }
     head = f"  {'PHASE':<12} {'HERE':>9} {'ALL':>9}"
     lines: list[Line] = [[(head, "dim"), ("  ms; over the run", "dim")]]
-    room = max(0, width - len(head) - 2)
+    room = phase_columns(width)
     for name, phase in reply.table(state.summary, "phases").items():
         here, everywhere = reply.number(row, "phases", name), reply.number(phase, "mean_ms")
         if not here and not everywhere:
@@ -127,6 +132,6 @@ def _phase_table(row: object, state: State, width: int) -> list[Line]:
         known = panels.steady(series, curves.get(name, []))
         if known and room >= 8:
             low, high = text.window(known, 0.5)
-            line += text.spark(curves[name], min(room, 100), state.glyphs, low=low, high=high)
+            line += text.spark(curves[name], room, state.glyphs, low=low, high=high)
         lines.append([(line.rstrip(), "")])
     return lines

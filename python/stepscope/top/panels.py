@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from stepscope.top import keys, reply, text
@@ -317,49 +318,84 @@ def _amount(value: float | None, unit: str) -> str:
     return text.percent(value) if unit == "share" else f"{value:.1f} {unit}"
 
 
-def _gauges(state: State) -> list[tuple[str, list[float | None], str, str]]:
-    """(label, values over time, amount now, limit) of what there are readings of."""
-    found: list[tuple[str, list[float | None], str, str]] = []
+@dataclasses.dataclass
+class Gauge:
+    label: str
+    said: str  # the newest reading and its limit, else average and peak, else why there is none
+    curves: list[tuple[str, list[float | None]]]  # of whom, and over time
+
+
+def _gauges(state: State) -> list[Gauge]:
+    found: list[Gauge] = []
     series = reply.items(state.replies.get("resources"), "series")
-    for name, label, gauge, unit in GAUGES:
-        curves = [one for one in series if reply.word(one, "name") == name]
-        values = reply.numbers(curves[0], "values") if curves else []
-        row = reply.at(state.summary, "resources", gauge) if gauge else None
+    for name, label, key, unit in GAUGES:
+        curves = [
+            (_whose(one, state), values)
+            for one in series
+            if reply.word(one, "name") == name and (values := reply.numbers(one, "values"))
+        ]
+        curves = [(whose, values) for whose, values in curves if any(v is not None for v in values)]
+        row = reply.at(state.summary, "resources", key) if key else None
         limit = reply.number(row, "limit")
         of = ""
         if limit is not None:
-            of = f"of {limit:g}" if unit == "cores" else f"of {_amount(limit, unit)}"
-        if len(curves) == 1 and any(value is not None for value in values):
-            newest = next(value for value in reversed(values) if value is not None)
-            found.append((label, values, _amount(newest, unit), of))
+            of = f" of {limit:g}" if unit == "cores" else f" of {_amount(limit, unit)}"
+        if len(curves) == 1:
+            found.append(Gauge(label, _newest(curves[0][1], unit) + of, curves))
         elif (average := reply.number(row, "average")) is not None:
-            peak = _amount(reply.number(row, "peak"), unit)
-            found.append((label, [], f"{_amount(average, unit)} average, {peak} peak", of))
+            peak = _amount(reply.number(row, "peak"), unit).removesuffix(" cores")
+            said = f"{_amount(average, unit)} average, {peak} peak{of}"
+            whose = [(f"{who}  {_newest(values, unit)}", values) for who, values in curves]
+            found.append(Gauge(label, said, whose))
         elif label in ("cpu", "memory"):
             note = visible(reply.word(row, "note"), state.glyphs)
-            found.append((label, [], text.MISSING, note))
+            found.append(Gauge(label, f"{text.MISSING}  {note}", []))
     return found
 
 
+def _whose(series: Any, state: State) -> str:
+    rank = reply.whole(series, "rank")
+    return f"rank {rank}" if rank is not None else visible(reply.word(series, "node"), state.glyphs)
+
+
+def _newest(values: list[float | None], unit: str) -> str:
+    return _amount(next((value for value in reversed(values) if value is not None), None), unit)
+
+
 def resources(state: State, width: int, most: int) -> list[Line]:
+    """A line a gauge; where several ranks or hosts have a curve each, these below it if all fit."""
     lines: list[Line] = [[("HOST", "title"), ("  over the run, the newest at the right", "dim")]]
-    for label, values, amount, of in _gauges(state):
-        known = [value for value in values if value is not None]
-        said = f"{amount} {of}".rstrip()
-        room = max(0, width - LABEL - 28)
-        line: Line = [(f"  {label:<{LABEL - 2}}", "dim")]
-        if known and room >= 8:
-            drawn = text.spark(values, room, state.glyphs, low=0.0, high=max(known))
-            line.append((drawn + "  ", ""))
-            line.append((text.cut(said, 26, state.glyphs), ""))
-        else:
-            line.append((text.cut(said, width - LABEL, state.glyphs), ""))
-        lines.append(line)
+    gauges = _gauges(state)
+    single = [gauge for gauge in gauges if len(gauge.curves) == 1]
+    several = sum(len(gauge.curves) for gauge in gauges if gauge not in single)
+    room = gauge_columns(width)
+    for gauge in gauges:
+        head = (f"  {gauge.label:<{LABEL - 2}}", "dim")
+        if gauge in single and room >= 8:
+            drawn = _drawn(gauge.curves[0][1], room, state)
+            lines.append([head, (drawn, ""), (text.cut(gauge.said, 26, state.glyphs), "")])
+            continue
+        lines.append([head, (text.cut(gauge.said, width - LABEL, state.glyphs), "")])
+        if gauge in single or room < 8 or len(gauges) + several >= most:
+            continue
+        for whose, values in gauge.curves:
+            said = (text.cut(whose, 26, state.glyphs), "dim")
+            lines.append([(" " * LABEL, ""), (_drawn(values, room, state), ""), said])
     return lines[:most]
 
 
+def gauge_columns(width: int) -> int:
+    """Of the curve of a gauge, in a panel of that width."""
+    return max(1, width - LABEL - 28)
+
+
+def _drawn(values: list[float | None], room: int, state: State) -> str:
+    high = max(value for value in values if value is not None)
+    return text.spark(values, room, state.glyphs, low=0.0, high=high) + "  "
+
+
 def resource_line(state: State, width: int) -> Line:
-    parts = [f"{label} {amount} {of}".rstrip() for label, _, amount, of in _gauges(state)]
+    parts = [f"{gauge.label} {gauge.said}" for gauge in _gauges(state)]
     return [(text.joined(parts, width, f" {state.glyphs.dot} "), "")]
 
 
@@ -382,15 +418,15 @@ def events(state: State, width: int, most: int, rank: int | None = None) -> list
 def event_line(event: Any, state: State, width: int) -> Line:
     step, last = (reply.whole(event, key) for key in ("step", "last_step"))
     when = text.count(step) + (f"-{text.count(last)}" if last not in (None, step) else "")
-    kind = reply.word(event, "kind")
+    kind, code, severity = (reply.word(event, key) for key in ("kind", "code", "severity"))
     rank = reply.whole(event, "rank")
-    severity = reply.word(event, "severity")
-    said = [visible(reply.word(event, "text"), state.glyphs)]
-    ms = reply.number(event, "duration_ms")
-    name = reply.word(event, "code") or kind.replace("_", " ")
-    if ms is not None:
-        said.append(text.duration(ms))
-    if rank is not None and kind != "finding":
+    name = code or kind.replace("_", " ")
+    # What the column before it says already is not said again.
+    said = [visible(reply.word(event, "text").removeprefix(name).strip(), state.glyphs)]
+    ms = text.duration(reply.number(event, "duration_ms"))
+    if ms != text.MISSING and ms not in said[0]:
+        said.append(ms)
+    if rank is not None and kind != "finding" and " ranks)" not in said[0]:
         said.append(f"rank {rank}")
     if reply.at(event, "open") is True:
         said.append("still going on")
@@ -457,6 +493,7 @@ def one_line(state: State, width: int) -> Line:
     values = reply.numbers(state.replies.get("series"), "total_ms")
     known = [value for value in values if value is not None]
     if known and width >= 60:
-        drawn = text.spark(values, 8, state.glyphs, low=0.0, high=max(known))
+        low, high = text.window(steady(state.replies.get("series"), values), 0.4)
+        drawn = text.spark(values, 8, state.glyphs, low=low, high=high)
         end = [(drawn + dot, ""), *end]
     return text.spread(start, end, width, state.glyphs)

@@ -13,13 +13,13 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
-from stepscope.top import reply, text
+from stepscope.top import layout, reply, text
 from stepscope.top.client import Api, Refused
 from stepscope.top.state import COLUMNS, State
 
 TICK_S = 1.0
 REST = 20.0  # times what an answer took
-MOST_ROWS = 200
+MOST_ROWS, MOST_POINTS = 200, 2000
 
 
 @dataclasses.dataclass
@@ -44,7 +44,7 @@ class Poller:
             "health": Due(2.0),
             "rank_series": Due(1.0),
         }
-        self.columns = 80  # that the chart has
+        self.columns = 80  # of the screen
 
     def hurry(self, *names: str) -> None:
         """These are wanted now: sorted, scrolled, filtered."""
@@ -55,18 +55,19 @@ class Poller:
     def target(self, name: str) -> str:
         """Empty: not wanted now."""
         choice = self._state.choice
-        points = max(2, text.spark_values(self.columns, self._state.glyphs))
+        columns = layout.drawn_columns(name, self.columns)
+        points = min(max(2, text.spark_values(columns, self._state.glyphs)), MOST_POINTS)
         if name == "summary":
             return "/summary?compact"
         if name in ("series", "rank_series"):
-            ask = {"points": min(points, 2000)}
+            ask = {"points": points}
             if name == "rank_series":
                 if choice.rank is None:
                     return ""
                 ask["rank"] = choice.rank
             return "/series?" + urllib.parse.urlencode(ask)
         if name == "resources":
-            return f"/resources?points={min(points, 2000)}"
+            return f"/resources?points={points}"
         if name != "ranks":
             return "/" + name
         sort = next(column.sort for column in COLUMNS if column.name == choice.sort)

@@ -22,6 +22,8 @@ def rows_wanted(lines: int) -> int:
 
 def table(state: State, width: int, height: int) -> list[Line]:
     """Title, head, and as many rows as there are lines."""
+    if not state.rows:
+        return [[("RANKS", "title")], [("  " + _why_none(state), "dim")]][:height]
     columns = columns_for(state, width)
     lines = [_title(state, width), _head(state, columns, width)]
     unit, decimals = _memory_unit(state.rows), _decimals(state.rows)
@@ -32,8 +34,6 @@ def table(state: State, width: int, height: int) -> list[Line]:
             drawn = text.left(line[0][0], width, state.glyphs)
             line = [(drawn, "cursor")]
         lines.append(line)
-    if not state.rows:
-        lines.append([("  " + _why_none(state), "dim")])
     return lines[:height]
 
 

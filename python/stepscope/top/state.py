@@ -184,6 +184,6 @@ class State:
         dropped = reply.whole(self.summary, "stepscope", "records_dropped")
         if dropped:
             faults.append(f"{text.count(dropped)} records dropped")
-        if reply.at(self.replies.get("health"), "storing") is False:
+        if self.live and reply.at(self.replies.get("health"), "storing") is False:
             faults.append("not storing")
         return ", ".join(faults)
