@@ -47,13 +47,18 @@ def screen(state: State, width: int, height: int) -> Screen:
     name = name_of(state.choice.layout, width, height)
     if name == "line" or height < 3:
         return Screen([panels.one_line(state, width)])
-    draw = _full if name == "full" else _compact
+    draw = _waiting if state.summary is None else _full if name == "full" else _compact
     made = draw(state, width, height - 1)
     made.lines = made.lines[: height - 1]
     made.lines += [[] for _ in range(height - 1 - len(made.lines))]
     made.lines.append(panels.key_line(state, width))
     made.lines = [spread(line, [], width, state.glyphs) for line in made.lines]
     return made
+
+
+def _waiting(state: State, width: int, _height: int) -> Screen:
+    """Before the first answer there is nothing to put in panels."""
+    return Screen([panels.verdict(state, width), *panels.reasons(state, width, 3)])
 
 
 def _compact(state: State, width: int, height: int) -> Screen:
