@@ -53,9 +53,10 @@ class Completer {
         option.get_option_text().empty() ? option.get_name(true) : option.get_option_text();
     const auto parts = split(text, '|');
     for (const std::string_view part : parts) {
-      if (part == "RUN" || part == "A" || part == "B") runs();
+      const bool is_run = part == "RUN" || part == "A" || part == "B" || part == "WHAT";
+      if (is_run) runs();
       if (part == "FILE") out_.files = true;
-      if (part == "DIR" || part == "RUN") out_.folders = true;
+      if (part == "DIR" || is_run) out_.folders = true;
       if (part == "KEY=VALUE")
         for (const auto& [key, preset] : Settings().effective())
           add(key + "=", "default: " + preset);

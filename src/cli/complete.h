@@ -1,5 +1,5 @@
 // What may stand where the cursor is, from the declarations of the command line themselves: there is
-// no second table. What a value is, its text says: RUN (also A and B) a run, FILE, DIR, a|b|c one of
+// no second table. What a value is, its text says: RUN (also A, B and WHAT) a run, FILE, DIR, a|b|c one of
 // these, KEY=VALUE a setting.
 //
 // Thread safety: reentrant; reads folders.

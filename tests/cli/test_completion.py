@@ -69,6 +69,8 @@ def test_words(runs: Path, shell: str) -> None:
     assert ask(shell, runs, "stepscope", "stat") == ["status"]
     assert ask(shell, runs, "stepscope", "status", "--wat") == ["--watch"]
     assert sorted(ask(shell, runs, "stepscope", "show", "train-")) == ["train-1", "train-2"]
+    assert "train-2" in ask(shell, runs, "stepscope", "compare", "train-1", "train-")
+    assert "train-2" in ask(shell, runs, "stepscope", "serve", "train-")
     assert ask(shell, runs, "stepscope", "run", "--fail-on", "c") == ["critical"]
     assert ask(shell, runs, "stepscope", "completion", "z") == ["zsh"]
     # The user's command: files, and no option of ours.

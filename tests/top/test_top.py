@@ -87,6 +87,8 @@ def test_a_live_run_to_its_end(tmp_path: Path) -> None:
             assert "forward" in screen
             assert "live" in screen
             assert "! " not in screen
+            row = next(line.split() for line in screen.splitlines() if line.split()[:1] == ["0"])
+            assert float(row[2]) > 9  # TOTAL, of sleeps of 9 ms
             (helper,) = children(view_of(folder))
 
             top.press("?")
@@ -131,6 +133,36 @@ def children(pid: int) -> list[int]:
             if int(fields[1]) == pid:
                 found.append(int(entry.name))
     return found
+
+
+@pytest.mark.fast
+def test_a_url(tmp_path: Path) -> None:
+    """Of a server of runs: on a terminal, without one, and without its token."""
+    for name in ("first", "second"):
+        place = f"stepscope-runs/{name}"
+        made = stepscope(tmp_path, "simulate", "--steps", "60", "--run-dir", place, "--quiet")
+        assert made.code == 0, made.stderr
+    server = start(tmp_path, "serve")
+    try:
+        assert server.stderr is not None
+        url = re.search(r"http://\S+\?token=\S+", server.stderr.readline())
+        assert url
+        said = stepscope(tmp_path, "top", url[0])
+        assert (said.code, said.stderr) == (0, "")
+        assert said.stdout == stepscope(tmp_path, "status", "second").stdout
+        refused = stepscope(tmp_path, "top", url[0].partition("?")[0])
+        assert refused.code == 2
+        assert "token" in refused.stderr
+        (tmp_path / "token").write_text(url[0].partition("token=")[2] + "\n")
+        with terminal(
+            tmp_path, f"{STEPSCOPE} top {url[0].partition('?')[0]} --token-file token"
+        ) as top:
+            top.until("ended, exit code 0")
+            top.press("q")
+            top.until("exit code=0")
+    finally:
+        server.terminate()
+        server.communicate()
 
 
 @pytest.mark.fast
