@@ -72,10 +72,12 @@ class Builder {
     const auto end = std::min<int64_t>(begin + query_.limit, view.total);
     for (int64_t i = begin; i < end; ++i) {
       RanksRow& row = rows[static_cast<size_t>(i)];
-      const Series trend = series(run_, {.rank = row.rank,
-                                         .node = row.rank ? "" : row.node,
-                                         .range = {},
-                                         .points = RanksRow::kTrend});
+      const Series trend = series(run_,
+                                  {.rank = row.rank,
+                                   .node = row.rank ? "" : row.node,
+                                   .range = {},
+                                   .points = RanksRow::kTrend},
+                                  pieces_);
       for (const SeriesPoint& point : trend.points) row.trend_ms.push_back(point.total_ms);
       view.rows.push_back(std::move(row));
     }

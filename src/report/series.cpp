@@ -59,8 +59,8 @@ void add(Bin& bin, const Piece& piece, size_t position, int64_t begin_ns) {
 
 class Builder {
  public:
-  Builder(const RunHistory& run, const SeriesQuery& query)
-      : run_(run), query_(query), pieces_(run) {}
+  Builder(const RunHistory& run, const SeriesQuery& query, Pieces& pieces)
+      : run_(run), query_(query), pieces_(pieces) {}
 
   Series build() {
     out_.rank = query_.rank;
@@ -150,7 +150,7 @@ class Builder {
 
   const RunHistory& run_;
   const SeriesQuery& query_;
-  Pieces pieces_;
+  Pieces& pieces_;
   Series out_;
   std::vector<Bin> bins_;
   int64_t width_ = 1;
@@ -175,7 +175,12 @@ int64_t column_width(const StepRange& range, int64_t points) {
 }
 
 Series series(const RunHistory& run, const SeriesQuery& query) {
-  return Builder(run, query).build();
+  Pieces pieces(run);
+  return series(run, query, pieces);
+}
+
+Series series(const RunHistory& run, const SeriesQuery& query, Pieces& pieces) {
+  return Builder(run, query, pieces).build();
 }
 
 json::object to_json(const Series& s) {

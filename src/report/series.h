@@ -46,6 +46,8 @@ struct Series {
 };
 
 Series series(const RunHistory& run, const SeriesQuery& query);
+// The same where the run's pieces are at hand: many ranks one after the other.
+Series series(const RunHistory& run, const SeriesQuery& query, Pieces& pieces);
 json::object to_json(const Series& series);
 
 // 1, 2, 5, 10, 20, ...: the least with which `range` takes at most `points` columns.
