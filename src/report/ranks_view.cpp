@@ -16,8 +16,8 @@
 namespace stepscope::report {
 namespace {
 
-constexpr std::array kColumns = {"rank",   "node",    "state",        "step",     "total_ms",
-                                 "own_ms", "late_ms", "memory_bytes", "cpu_cores"};
+constexpr std::array kColumns = {"rank",     "ranks",  "node",    "state",        "step",
+                                 "total_ms", "own_ms", "late_ms", "memory_bytes", "cpu_cores"};
 
 std::string lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -214,6 +214,7 @@ class Builder {
       return v ? std::optional(static_cast<double>(*v)) : std::nullopt;
     };
     if (column == "rank") return real(row.rank);
+    if (column == "ranks") return static_cast<double>(row.ranks);
     if (column == "step") return real(row.step);
     if (column == "total_ms") return row.total_ms;
     if (column == "own_ms") return row.own_ms;
