@@ -65,7 +65,9 @@ class Metered:
         assert done.code == 0, done.stderr
         self.summary = json.loads(next(folder.glob("stepscope-runs/*/summary.json")).read_text())
         # A simulated run has no host: another one has.
-        done = stepscope(folder, "run", "--quiet", "--name", "real", cpp_loop, "200", "forward=2")
+        # Three seconds: the use of CPU takes two readings.
+        loop = [cpp_loop, "200", "forward=15"]
+        done = stepscope(folder, "run", "--quiet", "--name", "real", *loop)
         assert done.code == 0, done.stderr
         self.token_file = folder / "token"
         self.token_file.write_text(TOKEN)
