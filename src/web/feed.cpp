@@ -41,6 +41,7 @@ void Feed::add(const std::shared_ptr<Viewer>& viewer) {
 void Feed::remove(const std::shared_ptr<Viewer>& viewer) {
   viewers_.erase(viewer);
   fresh_.erase(viewer);
+  greeted_.erase(viewer);
 }
 
 void Feed::say(const Site::Now& now) {
@@ -49,6 +50,8 @@ void Feed::say(const Site::Now& now) {
   if (!news && fresh_.empty()) return;
   const Text plain = shared(now.tick), gap = shared(with_gap(now.tick));
   for (const auto& viewer : news ? viewers_ : fresh_) viewer->tick(plain, gap);
+  greeted_.merge(fresh_);
+  fresh_.clear();
 }
 
 asio::awaitable<bool> Feed::look() {
@@ -66,28 +69,31 @@ asio::awaitable<void> Feed::look_at_all() {
   std::string frame = R"({"type":"summary","summary":)" + *text + "}";
   const bool news = !summary_ || *summary_ != frame;
   if (news) summary_ = shared(std::move(frame));
-  for (const auto& viewer : news ? viewers_ : fresh_) viewer->summary(summary_);
-  fresh_.clear();
+  for (const auto& viewer : news ? viewers_ : greeted_) viewer->summary(summary_);
+  greeted_.clear();
+}
+
+// Those who came while the last frames were made stay: they have seen nothing yet.
+void Feed::end() {
+  for (const auto& viewer : std::exchange(viewers_, fresh_))
+    if (!fresh_.contains(viewer)) viewer->end();
 }
 
 asio::awaitable<void> Feed::run(std::shared_ptr<Feed> self) {
   asio::steady_timer timer(self->io_);
-  bool goes_on = true;
-  while (goes_on && !self->stopped_ && !self->viewers_.empty()) {
+  while (!self->stopped_ && !self->viewers_.empty()) {
     const auto begin = Clock::now();
-    goes_on = co_await self->look();
-    if (!goes_on || !self->fresh_.empty() || begin >= self->summary_due_) {
+    const bool goes_on = co_await self->look();
+    if (!goes_on || !self->greeted_.empty() || begin >= self->summary_due_) {
       const auto asked = Clock::now();
       co_await self->look_at_all();
       const auto took = Clock::now() - asked;
       self->summary_due_ = asked + std::max<Clock::duration>(kSummary, kRest * took);
     }
-    if (!goes_on) break;
+    if (!goes_on) self->end();
     timer.expires_at(begin + std::max<Clock::duration>(kTick, kRest * (Clock::now() - begin)));
     co_await timer.async_wait(kNoThrow);
   }
-  if (!goes_on)
-    for (const auto& viewer : std::exchange(self->viewers_, {})) viewer->end();
   self->running_ = false;
   self->step_.reset();
 }

@@ -32,15 +32,17 @@ class Feed : public std::enable_shared_from_this<Feed> {
 
  private:
   static boost::asio::awaitable<void> run(std::shared_ptr<Feed> self);
-  boost::asio::awaitable<bool> look();         // false: the run has ended
-  boost::asio::awaitable<void> look_at_all();  // the summary
+  boost::asio::awaitable<bool> look();  // false: the run has ended
+  boost::asio::awaitable<void> look_at_all();
+  void end();  // the summary
   void say(const Site::Now& now);
 
   boost::asio::io_context& io_;
   boost::asio::thread_pool& pool_;
   Site& site_;
   std::string name_;
-  std::set<std::shared_ptr<Viewer>> viewers_, fresh_;  // fresh: has got no frame yet
+  // fresh: has got no frame yet; greeted: has got its first tick, and no summary yet.
+  std::set<std::shared_ptr<Viewer>> viewers_, fresh_, greeted_;
   bool running_ = false, stopped_ = false;
   std::optional<int64_t> step_;
   Text summary_;
