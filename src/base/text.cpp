@@ -25,6 +25,13 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
 std::map<std::string, std::string> parse_key_values(std::string_view text) {
   std::map<std::string, std::string> values;
   for (std::string_view line : split(text, '\n')) {

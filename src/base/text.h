@@ -18,6 +18,8 @@ std::string errno_text(int error);
 std::string_view trim(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
 
+std::string lower_case(std::string_view text);  // of ASCII letters
+
 // Lines `key=value`. In a value a backslash and a line break are written \\ and \n. Lines without =
 // are skipped.
 std::map<std::string, std::string> parse_key_values(std::string_view text);

@@ -33,25 +33,20 @@ Result<double> parse_share(const std::string& text) {
   return share;
 }
 
-int fail(const Error& error) {
-  say_error(error);
-  return kWrongUse;
-}
-
 int compare(const CompareOptions& options) {
   report::DifferenceOptions wanted;
   wanted.anyway = options.anyway;
   if (!options.max_slowdown.empty()) {
     const auto share = parse_share(options.max_slowdown);
-    if (!share) return fail(share.error());
+    if (!share) return wrong_use(share.error());
     wanted.max_slowdown = *share;
   }
   const auto a = stored_run(options.a);
-  if (!a) return fail(a.error());
+  if (!a) return wrong_use(a.error());
   const auto b = stored_run(options.b);
-  if (!b) return fail(b.error());
+  if (!b) return wrong_use(b.error());
   const auto difference = report::difference(*a, *b, wanted);
-  if (!difference) return fail(difference.error());
+  if (!difference) return wrong_use(difference.error());
   print(options.json ? report::to_json(*difference) + "\n"
                      : report::card(*difference, report::style_for(1)));
   return difference->exceeded ? kCheckFailed : kFine;

@@ -199,9 +199,7 @@ Check check_locale(const Surroundings& where) {
   std::string locale;
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"})
     if (locale.empty()) locale = value_of(where.environment, name);
-  std::string lower = locale;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
+  const std::string lower = lower_case(locale);
   const bool unicode =
       lower.find("utf-8") != std::string::npos || lower.find("utf8") != std::string::npos;
   const std::string found = locale.empty() ? "no locale is set" : "locale " + printable(locale, 80);

@@ -65,9 +65,7 @@ std::string EndedRun::health_json() const {
 
 serve::Reply EndedRun::answer(const serve::Request& request) const {
   if (request.method == "POST")
-    return {405, "application/json",
-            line(json::object{{"error", "the run has ended: nobody is there to be told"},
-                              {"hint", ""}})};
+    return serve::error_reply(405, "the run has ended: nobody is there to be told", "");
   const serve::Api api{
       .health = [&] { return health_json(); },
       .summary =

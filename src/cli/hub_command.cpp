@@ -1,5 +1,4 @@
 // stepscope hub: joins the nodes of runs, until it is told to stop.
-#include <sys/resource.h>
 
 #include <csignal>
 #include <memory>
@@ -10,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/hub_runs.h"
 #include "cli/say.h"
+#include "cli/server_process.h"
 #include "hub/endpoint.h"
 #include "hub/server.h"
 
@@ -22,26 +22,6 @@ constexpr int64_t kGoneGraceNs = 5'000'000'000;
 struct HubOptions {
   std::string listen, token_file, tls_cert, tls_key, run_dir, until_gone;
 };
-
-int fail(const Error& error) {
-  say_error(error);
-  return kWrongUse;
-}
-
-sigset_t stopping_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) sigaddset(&set, number);
-  return set;
-}
-
-// A descriptor a node.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 Result<hub::ServerOptions> server_options(const HubOptions& options) {
   hub::ServerOptions server;
@@ -78,11 +58,9 @@ void greet(const HubOptions& options, const hub::ServerOptions& server, uint16_t
 
 int hub_main(const HubOptions& options) {
   auto settings = server_options(options);
-  if (!settings) return fail(settings.error());
+  if (!settings) return wrong_use(settings.error());
   const hub::ServerOptions server_settings = *settings;
-  const sigset_t stopping = stopping_signals();
-  ::sigprocmask(SIG_BLOCK, &stopping, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);
+  const sigset_t stopping = block_stopping_signals();
   ::signal(SIGXFSZ, SIG_IGN);
   raise_descriptor_limit();
 
@@ -90,15 +68,14 @@ int hub_main(const HubOptions& options) {
   const std::string run_dir = options.run_dir.empty() ? "" : absolute_path(options.run_dir);
   HubRuns runs(run_dir, absolute_path("."), log);
   hub::Server server(std::move(*settings), runs, log);
-  if (const Status listening = server.listen(); !listening) return fail(listening.error());
+  if (const Status listening = server.listen(); !listening) return wrong_use(listening.error());
   greet(options, server_settings, server.port());
 
   int64_t gone_ns = 0;
   server.every(kTick, [&] {
     const int64_t now = monotonic_ns();
     runs.tick(server, now);
-    const timespec at_once{};
-    if (::sigtimedwait(&stopping, nullptr, &at_once) > 0) return server.stop();
+    if (is_told_to_stop(stopping)) return server.stop();
     if (options.until_gone.empty() || is_folder(options.until_gone) || !runs.empty()) {
       gone_ns = 0;
       return;

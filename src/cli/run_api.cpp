@@ -1,6 +1,5 @@
 #include "cli/run_api.h"
 
-#include <boost/json.hpp>
 #include <utility>
 
 #include "cli/recover.h"
@@ -9,17 +8,6 @@
 #include "serve/client.h"
 
 namespace stepscope::cli {
-namespace {
-
-namespace json = boost::json;
-
-serve::Reply unavailable(const std::string& message, const std::string& hint) {
-  return {503, "application/json",
-          json::serialize(json::object{{"error", message}, {"hint", hint}}) + "\n"};
-}
-
-}  // namespace
-
 RunApi::RunApi(std::string run_folder) : run_folder_(std::move(run_folder)) {}
 
 serve::Reply RunApi::answer(const serve::Request& request) {
@@ -27,11 +15,11 @@ serve::Reply RunApi::answer(const serve::Request& request) {
   if (segments && agent_alive(*segments)) {
     auto reply = serve::exchange(*segments + "/api.sock", request, kAgentWait);
     if (reply) return std::move(*reply);
-    return unavailable("the agent of this run does not answer", "");
+    return serve::error_reply(503, "the agent of this run does not answer", "");
   }
   if (segments && any_process_alive(*segments))
-    return unavailable("the agent of this run is gone; the training goes on",
-                       "stepscope show " + run_folder_);
+    return serve::error_reply(503, "the agent of this run is gone; the training goes on",
+                              "stepscope show " + run_folder_);
   if (segments) (void)finish_segment_folder(*segments, nullptr);
   return stored(request);
 }
@@ -39,7 +27,7 @@ serve::Reply RunApi::answer(const serve::Request& request) {
 serve::Reply RunApi::stored(const serve::Request& request) {
   if (!stored_ || stored_->stamp() != EndedRun::stamp_of(run_folder_)) {
     auto read = EndedRun::read(run_folder_);
-    if (!read) return unavailable(read.error().message, read.error().hint);
+    if (!read) return serve::error_reply(503, read.error().message, read.error().hint);
     stored_ = *read;
   }
   return stored_->answer(request);

@@ -12,6 +12,11 @@ void say_error(const Error& error) {
   (void)write_all(2, text);
 }
 
+int wrong_use(const Error& error) {
+  say_error(error);
+  return kWrongUse;
+}
+
 void say_hint(const std::string& hint) { (void)write_all(2, "hint: " + hint + "\n"); }
 
 void print(const std::string& text) { (void)write_all(1, text); }

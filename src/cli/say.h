@@ -13,6 +13,7 @@ enum Exit { kFine = 0, kCheckFailed = 1, kWrongUse = 2 };
 
 void say(const std::string& line);   // "stepscope: line"
 void say_error(const Error& error);  // the same, and "hint: ..." below it
+int wrong_use(const Error& error);   // says it: the exit code to end with
 void say_hint(const std::string& hint);
 void print(const std::string& text);  // stdout, as it is
 

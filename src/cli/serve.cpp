@@ -20,6 +20,7 @@
 #include "cli/segment_folder.h"
 #include "cli/serve_options.h"
 #include "cli/served_runs.h"
+#include "cli/server_process.h"
 #include "web/server.h"
 
 namespace stepscope::cli {
@@ -39,25 +40,6 @@ struct ServeOptions {
   std::string of;      // segment folder of the run
   int listen_fd = -1;  // with it: the token comes from stdin
 };
-
-int fail(const Error& error) {
-  say_error(error);
-  return kWrongUse;
-}
-
-sigset_t stopping_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) sigaddset(&set, number);
-  return set;
-}
-
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 std::string token_from_stdin() {
   std::string token;
@@ -105,10 +87,8 @@ class Ending {
 
 int serve_until_told(ServedRuns& runs, const ServePlan& plan, Fd listening, const std::string& of) {
   auto tls = tls_of(plan);
-  if (!tls) return fail(tls.error());
-  const sigset_t stopping = stopping_signals();
-  ::sigprocmask(SIG_BLOCK, &stopping, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);
+  if (!tls) return wrong_use(tls.error());
+  const sigset_t stopping = block_stopping_signals();
   raise_descriptor_limit();
   web::Server server({.access = web::Access(plan.token, plan.hosts, plan.listen.tls),
                       .page = web::Page::load(find_page_folder(own_path(), current_environment())),
@@ -128,9 +108,7 @@ int serve_until_told(ServedRuns& runs, const ServePlan& plan, Fd listening, cons
         [](const std::string& notice) { say(notice); });
   Ending ending(of);
   server.every(kTick, [&] {
-    const timespec at_once{};
-    if (::sigtimedwait(&stopping, nullptr, &at_once) > 0 || ending.is_due(server, monotonic_ns()))
-      server.stop();
+    if (is_told_to_stop(stopping) || ending.is_due(server, monotonic_ns())) server.stop();
   });
   server.run();
   // At once: a thread may still look up the name of a receiver, or ask an agent that was stopped.
@@ -153,15 +131,15 @@ int serve_own_run(const ServeOptions& options) {
 int serve(const ServeOptions& options) {
   if (!options.of.empty()) return serve_own_run(options);
   const auto plan = check_serve_flags(options.flags);
-  if (!plan) return fail(plan.error());
+  if (!plan) return wrong_use(plan.error());
   const int64_t deadline = monotonic_ns() + kFinishNs;
   for (const std::string& problem :
        finish_dead_runs([&] { return monotonic_ns() < deadline; }).problems)
     say(problem);
   auto runs = what_is_served(options.what);
-  if (!runs) return fail(runs.error());
+  if (!runs) return wrong_use(runs.error());
   auto listening = web::listen_on(plan->listen);
-  if (!listening) return fail(listening.error());
+  if (!listening) return wrong_use(listening.error());
   say("page: " + page_url(*plan, web::port_of(*listening)));
   return serve_until_told(**runs, *plan, std::move(*listening), "");
 }

@@ -14,6 +14,7 @@
 #include "cli/segment_folder.h"
 #include "hub/token.h"
 #include "report/difference.h"
+#include "report/json_text.h"
 #include "serve/api.h"
 #include "serve/client.h"
 
@@ -21,16 +22,13 @@ namespace stepscope::cli {
 namespace json = boost::json;
 namespace {
 
+using report::member;
 constexpr std::chrono::milliseconds kAgentWait{5000};
 constexpr size_t kMaxStored = 4, kMaxKeyName = 80, kKeyHash = 8;
 constexpr std::string_view kRuns = "/v1/runs", kLive = "/v1/live";
 constexpr int64_t kLiveSummaryNs = 2'000'000'000;
 
 std::string with_newline(const json::value& value) { return json::serialize(value) + "\n"; }
-
-serve::Reply error(int status, const std::string& what, const std::string& hint) {
-  return {status, "application/json", with_newline(json::object{{"error", what}, {"hint", hint}})};
-}
 
 // The path in two: /v1/runs/KEY/rest. rest begins with a slash.
 struct KeyPath {
@@ -43,13 +41,6 @@ std::optional<KeyPath> key_path(std::string_view path) {
   const size_t slash = after.find('/');
   if (slash == std::string_view::npos) return KeyPath{after, ""};
   return KeyPath{after.substr(0, slash), after.substr(slash)};
-}
-
-const json::value& member(const json::value& value, const char* key) {
-  static const json::value kNull;
-  const json::object* object = value.if_object();
-  const json::value* found = object == nullptr ? nullptr : object->if_contains(key);
-  return found == nullptr ? kNull : *found;
 }
 
 std::string started(const json::value& summary) {
@@ -151,9 +142,9 @@ Result<std::shared_ptr<const EndedRun>> ServedRuns::stored(const std::string& fo
 serve::Reply ServedRuns::of_run(const std::string& folder, const serve::Request& request) {
   if (auto live = ask_live(folder, request)) return std::move(*live);
   if (is_live(folder))
-    return error(503, "the run's agent does not answer", "try again in a second");
+    return serve::error_reply(503, "the run's agent does not answer", "try again in a second");
   const auto run = stored(folder);
-  if (!run) return error(404, run.error().message, run.error().hint);
+  if (!run) return serve::error_reply(404, run.error().message, run.error().hint);
   return (*run)->answer(request);
 }
 
@@ -164,13 +155,15 @@ serve::Reply ServedRuns::compare(const std::string& query) {
     const auto key = words.find(name);
     const auto folder = key == words.end() ? std::nullopt : folder_of(key->second);
     if (!folder)
-      return error(404, std::string(name) + " names no run", "GET /v1/compare?a=KEY&b=KEY");
+      return serve::error_reply(404, std::string(name) + " names no run",
+                                "GET /v1/compare?a=KEY&b=KEY");
     auto run = stored(*folder);
-    if (!run) return error(404, run.error().message, run.error().hint);
+    if (!run) return serve::error_reply(404, run.error().message, run.error().hint);
     runs.push_back(std::move(*run));
   }
   const auto difference = report::difference(runs[0]->run(), runs[1]->run());
-  if (!difference) return error(409, difference.error().message, difference.error().hint);
+  if (!difference)
+    return serve::error_reply(409, difference.error().message, difference.error().hint);
   return {200, "application/json", report::to_json(*difference, false) + "\n"};
 }
 
@@ -180,22 +173,25 @@ serve::Reply ServedRuns::answer(const serve::Request& request) {
   const std::string_view path = target.substr(0, question);
   const std::string query(question == std::string_view::npos ? "" : target.substr(question));
   if (path == kRuns) {
-    if (request.method != "GET") return error(405, "the list of runs is for GET", "use GET");
+    if (request.method != "GET")
+      return serve::error_reply(405, "the list of runs is for GET", "use GET");
     return list();
   }
   if (path == "/metrics") {
-    if (request.method != "GET") return error(405, "metrics are for GET", "use GET");
+    if (request.method != "GET") return serve::error_reply(405, "metrics are for GET", "use GET");
     return {200, web::kPrometheusType, web::prometheus_text(metrics(query != "?per_rank=0"))};
   }
   if (path == "/v1/compare") return compare(query);
   if (const auto parts = key_path(path)) {
     const auto folder = folder_of(parts->key);
-    if (!folder) return error(404, "there is no run " + printable(parts->key, 100), "GET /v1/runs");
+    if (!folder)
+      return serve::error_reply(404, "there is no run " + printable(parts->key, 100),
+                                "GET /v1/runs");
     return of_run(*folder,
                   {request.method, "/v1" + std::string(parts->rest) + query, request.body});
   }
   if (!only_.empty() && path.starts_with("/v1/")) return of_run(only_, request);
-  return error(404, "nothing at " + printable(path, 200), "GET /v1/runs");
+  return serve::error_reply(404, "nothing at " + printable(path, 200), "GET /v1/runs");
 }
 
 std::optional<std::string> ServedRuns::live_run(std::string_view path) {

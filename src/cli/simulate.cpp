@@ -66,29 +66,24 @@ Status write(const RunHistory& run, const std::vector<Finding>& findings,
   return write_file(run.folder + "/summary.txt", report::card(summary, plain), 0644, true);
 }
 
-int fail(const Error& error) {
-  say_error(error);
-  return kWrongUse;
-}
-
 // The hub judges it; here is only what it said.
 int finish_at_hub(SimulatedNodes& nodes, RunHistory& run, const SimulateOptions& options) {
   const auto summary = nodes.finish(run);
-  if (!summary) return fail(summary.error());
+  if (!summary) return wrong_use(summary.error());
   if (const Status written = write_summary_of_hub(run.folder, *summary); !written)
-    return fail(written.error());
+    return wrong_use(written.error());
   if (!options.quiet) (void)write_all(2, summary->card());
   if (options.json) print(summary->summary_json() + "\n");
   return kFine;
 }
 
 int simulate(SimulateOptions options, const std::vector<std::string>& command) {
-  if (const Status fine = read_faults(options); !fine) return fail(fine.error());
+  if (const Status fine = read_faults(options); !fine) return wrong_use(fine.error());
   const auto hub = check_hub_flags(options.hub);
-  if (!hub) return fail(hub.error());
+  if (!hub) return wrong_use(hub.error());
   if (!hub->empty() && options.run.steps > kMostAtHub)
-    return fail({"with --hub a run has at most " + std::to_string(kMostAtHub) + " steps",
-                 "nothing paces it: what the hub has not got yet must still be here"});
+    return wrong_use({"with --hub a run has at most " + std::to_string(kMostAtHub) + " steps",
+                      "nothing paces it: what the hub has not got yet must still be here"});
   const int64_t now_ns = wall_ns();
   const std::string name = "simulated-" + time_label(now_ns);
   const auto folder = make_run_folder({.run_dir = options.run_dir,
@@ -97,7 +92,7 @@ int simulate(SimulateOptions options, const std::vector<std::string>& command) {
                                        .cwd = absolute_path("."),
                                        .run_id = name,
                                        .environment = current_environment()});
-  if (!folder) return fail(folder.error());
+  if (!folder) return wrong_use(folder.error());
   simulator::Simulator simulator(options.run);
   RunHistory run = simulator.start();
   run.name = folder->name;
@@ -110,7 +105,7 @@ int simulate(SimulateOptions options, const std::vector<std::string>& command) {
   std::optional<SimulatedNodes> nodes;
   if (!hub->empty()) {
     auto joined = SimulatedNodes::join(*hub, run);
-    if (!joined) return fail(joined.error());
+    if (!joined) return wrong_use(joined.error());
     nodes.emplace(std::move(*joined));
   }
   make(options.run, simulator, run, nodes ? &*nodes : nullptr);
@@ -120,7 +115,7 @@ int simulate(SimulateOptions options, const std::vector<std::string>& command) {
   const report::Summary summary = report::summarize(run, findings);
   if (!run.folder.empty())
     if (const Status written = write(run, findings, summary); !written)
-      return fail(written.error());
+      return wrong_use(written.error());
   if (!options.quiet) (void)write_all(2, report::card(summary, report::style_for(2)));
   if (options.json) print(report::to_json(summary) + "\n");
   return kFine;

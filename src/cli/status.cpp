@@ -21,14 +21,9 @@ struct StatusOptions {
   bool json = false, watch = false, exclude_list = false;
 };
 
-int fail(const Error& error) {
-  say_error(error);
-  return kWrongUse;
-}
-
 int exclude_list(const std::string& folder) {
   const auto summary = stored_summary(folder);
-  if (!summary) return fail(summary.error());
+  if (!summary) return wrong_use(summary.error());
   for (const std::string& node : report::chronically_late_nodes(*summary)) print(node + "\n");
   return kFine;
 }
@@ -40,7 +35,7 @@ Result<std::string> text_of(const std::string& folder, const StatusOptions& opti
 
 int status(const StatusOptions& options) {
   const auto folder = resolve_run(options.run, absolute_path("."), current_environment());
-  if (!folder) return fail(folder.error());
+  if (!folder) return wrong_use(folder.error());
   if (options.exclude_list) return exclude_list(*folder);
   const bool on_screen = options.watch && !options.json && ::isatty(1) != 0;
   const std::string clear = on_screen ? "\x1b[H\x1b[2J" : "";
@@ -48,7 +43,7 @@ int status(const StatusOptions& options) {
     // Before asking: what a run that ended meanwhile prints is final.
     const bool goes_on = options.watch && is_live(*folder);
     const auto text = text_of(*folder, options);
-    if (!text) return fail(text.error());
+    if (!text) return wrong_use(text.error());
     print(clear + *text);
     if (!goes_on) return kFine;
     const int64_t left_ms = (due + kIntervalNs - monotonic_ns()) / 1'000'000;

@@ -51,11 +51,6 @@ bool on_terminal() {
          std::string(terminal) != "dumb";
 }
 
-int fail(const Error& error) {
-  say_error(error);
-  return kWrongUse;
-}
-
 // A folder that only we enter; where the path would be too long for a socket, in /tmp.
 Result<std::string> make_private_folder() {
   constexpr size_t kMostPath = 80;
@@ -130,13 +125,14 @@ Result<std::string> answer_beside(const std::string& run_folder) {
 int become_view(const TopOptions& options, std::vector<std::string> arguments) {
   const auto python = find_python(own_path(), current_environment());
   if (!python)
-    return fail({"the Python that stepscope was installed for was not found beside " + own_path(),
-                 "install it again (pip install .); without it: stepscope status --watch"});
+    return wrong_use(
+        {"the Python that stepscope was installed for was not found beside " + own_path(),
+         "install it again (pip install .); without it: stepscope status --watch"});
   std::vector<std::string> command = {python->interpreter, "-c", kStart, python->packages};
   command.insert(command.end(), arguments.begin(), arguments.end());
   command.insert(command.end(), {"--layout", options.layout});
   const ExecFailure failure = become(command);
-  return fail(failure.error);
+  return wrong_use(failure.error);
 }
 
 int top(const TopOptions& options) {
@@ -148,15 +144,15 @@ int top(const TopOptions& options) {
     return become_view(options, std::move(arguments));
   }
   const auto folder = resolve_run(options.run, absolute_path("."), current_environment());
-  if (!folder) return fail(folder.error());
+  if (!folder) return wrong_use(folder.error());
   if (!on_terminal()) {
     const auto text = status_of(*folder, 1);
-    if (!text) return fail(text.error());
+    if (!text) return wrong_use(text.error());
     print(*text);
     return kFine;
   }
   const auto socket = answer_beside(*folder);
-  if (!socket) return fail(socket.error());
+  if (!socket) return wrong_use(socket.error());
   return become_view(options, {"--socket", *socket});
 }
 

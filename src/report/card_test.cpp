@@ -3,13 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <sstream>
 
-#include "base/file.h"
 #include "report/report.h"
 #include "report/run_fixture.h"
+#include "report/snapshot.h"
 #include "report/text.h"
 
 namespace stepscope::report {
@@ -18,18 +17,6 @@ namespace {
 constexpr CardStyle kPlain{.colour = false, .unicode = true, .width = 80};
 constexpr CardStyle kAscii{.colour = false, .unicode = false, .width = 80};
 constexpr CardStyle kColour{.colour = true, .unicode = true, .width = 80};
-
-void expect_snapshot(const std::string& name, const std::string& text) {
-  const std::string path =
-      std::string(STEPSCOPE_SOURCE_DIR) + "/src/report/snapshots/" + name + ".txt";
-  if (std::getenv("STEPSCOPE_UPDATE") != nullptr) {
-    ASSERT_TRUE(write_file(path, text));
-    return;
-  }
-  const auto expected = read_file(path);
-  ASSERT_TRUE(expected) << expected.error().message << "\nhint: STEPSCOPE_UPDATE=1";
-  EXPECT_EQ(text, *expected);
-}
 
 std::string without_colour(const std::string& text) {
   std::string out;

@@ -3,10 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
-#include "base/file.h"
 #include "report/run_fixture.h"
+#include "report/snapshot.h"
 #include "report/text.h"
 
 namespace stepscope::report {
@@ -44,18 +42,6 @@ Shape with_forward(double ms) {
   Shape shape = kShape;
   shape.forward = ms;
   return shape;
-}
-
-void expect_snapshot(const std::string& name, const std::string& text) {
-  const std::string path =
-      std::string(STEPSCOPE_SOURCE_DIR) + "/src/report/snapshots/compare_" + name + ".txt";
-  if (std::getenv("STEPSCOPE_UPDATE") != nullptr) {
-    ASSERT_TRUE(write_file(path, text));
-    return;
-  }
-  const auto expected = read_file(path);
-  ASSERT_TRUE(expected) << expected.error().message << "\nhint: STEPSCOPE_UPDATE=1";
-  EXPECT_EQ(text, *expected);
 }
 
 struct Case {
@@ -99,7 +85,7 @@ TEST(Difference, Snapshots) {
     ASSERT_TRUE(d) << c.name << d.error().message;
     const CardStyle plain{.colour = false, .unicode = true, .width = 80};
     const std::string text = card(*d, plain);
-    expect_snapshot(c.name, text);
+    expect_snapshot(std::string("compare_") + c.name, text);
     for (size_t begin = 0; begin < text.size();) {
       const size_t end = text.find('\n', begin);
       EXPECT_LE(columns(text.substr(begin, end - begin)), 80) << text;
@@ -107,11 +93,11 @@ TEST(Difference, Snapshots) {
     }
     const std::string ascii = card(*d, {.colour = false, .unicode = false, .width = 80});
     if (std::string(c.name) == "hostile")
-      expect_snapshot("hostile.ascii", ascii);
+      expect_snapshot("compare_hostile.ascii", ascii);
     else
       EXPECT_EQ(ascii, text);
     if (std::string(c.name) == "past_the_limit")
-      expect_snapshot("past_the_limit.colour", card(*d, {.colour = true, .unicode = true}));
+      expect_snapshot("compare_past_the_limit.colour", card(*d, {.colour = true, .unicode = true}));
   }
 }
 

@@ -86,6 +86,13 @@ json::value rounded(const std::optional<double>& v, int decimals) {
   return std::round(*v * power) / power;
 }
 
+const json::value& member(const json::value& value, std::string_view key) {
+  static const json::value kNull;
+  const json::object* object = value.if_object();
+  const json::value* found = object == nullptr ? nullptr : object->if_contains(key);
+  return found == nullptr ? kNull : *found;
+}
+
 std::string_view severity_name(Severity s) {
   return s == Severity::kCritical ? "critical" : s == Severity::kWarning ? "warning" : "info";
 }

@@ -27,6 +27,8 @@ template <typename Int>
 json::value integer(const std::optional<Int>& v) {
   return v ? json::value(static_cast<int64_t>(*v)) : json::value(nullptr);
 }
+// Of an object; null where there is none, or value is no object.
+const json::value& member(const json::value& value, std::string_view key);
 std::string_view severity_name(Severity s);
 
 // Numbers as people write them (Boost writes 3.8E-1). pretty: small objects on one line each; else all on one.

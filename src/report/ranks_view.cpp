@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <set>
 #include <utility>
 
@@ -18,11 +17,6 @@ namespace {
 
 constexpr std::array kColumns = {"rank",     "ranks",  "node",    "state",        "step",
                                  "total_ms", "own_ms", "late_ms", "memory_bytes", "cpu_cores"};
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 std::string state_of(const RunHistory& run, const RankHistory& rank) {
   if (!run.live || (rank.facts & kFactClosed) != 0) return "ended";
@@ -205,7 +199,7 @@ class Builder {
     if (query_.filter.empty()) return true;
     if (const auto number = parse_number<int32_t>(query_.filter); number && row.rank == *number)
       return true;
-    return lower(row.node).find(lower(query_.filter)) != std::string::npos;
+    return lower_case(row.node).find(lower_case(query_.filter)) != std::string::npos;
   }
 
   std::optional<double> value(const RanksRow& row) const {

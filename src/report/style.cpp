@@ -1,10 +1,9 @@
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <string>
 
+#include "base/text.h"
 #include "report/report.h"
 
 namespace stepscope::report {
@@ -20,9 +19,7 @@ bool is_utf8_locale() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* value = environment(name);
     if (value == nullptr) continue;
-    std::string lower(value);
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string lower = lower_case(value);
     return lower.find("utf-8") != std::string::npos || lower.find("utf8") != std::string::npos;
   }
   return false;

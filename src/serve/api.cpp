@@ -11,12 +11,6 @@ namespace {
 
 constexpr int kMinWidth = 40, kMaxWidth = 500;
 
-Reply error(int status, std::string message, std::string hint) {
-  return {status, "application/json",
-          json::serialize(json::object{{"error", std::move(message)}, {"hint", std::move(hint)}}) +
-              "\n"};
-}
-
 report::CardStyle style_of(std::string_view query) {
   report::CardStyle style;
   for (const std::string_view word : split(query, '&')) {
@@ -77,6 +71,11 @@ std::map<std::string, std::string> query_words(std::string_view query) {
   return words;
 }
 
+Reply error_reply(int status, const std::string& what, const std::string& hint) {
+  return {status, "application/json",
+          json::serialize(json::object{{"error", what}, {"hint", hint}}) + "\n"};
+}
+
 Reply route(const Api& api, const Request& request) {
   const std::string_view target = request.target;
   const size_t question = target.find('?');
@@ -89,15 +88,15 @@ Reply route(const Api& api, const Request& request) {
   const bool is_view = report::is_view(name);
   if (!control && !is_view && path != "/v1/health" && path != "/v1/summary" && path != "/v1/card" &&
       path != "/v1/status" && path != "/v1/tick")
-    return error(404, "nothing at " + printable(path, 200),
-                 "GET /v1/health, summary, status, card, tick, " + report::view_names());
+    return error_reply(404, "nothing at " + printable(path, 200),
+                       "GET /v1/health, summary, status, card, tick, " + report::view_names());
   const std::string_view wanted = control ? "POST" : "GET";
   if (request.method != wanted)
-    return error(405, printable(request.method, 40) + " is not for " + std::string(path),
-                 "use " + std::string(wanted));
+    return error_reply(405, printable(request.method, 40) + " is not for " + std::string(path),
+                       "use " + std::string(wanted));
   if (is_view) {
     auto made = api.view({std::string(name), query_words(query)});
-    if (!made) return error(400, made.error().message, made.error().hint);
+    if (!made) return error_reply(400, made.error().message, made.error().hint);
     return {200, "application/json", std::move(*made)};
   }
   if (path == "/v1/health") return {200, "application/json", api.health()};
@@ -109,12 +108,14 @@ Reply route(const Api& api, const Request& request) {
     std::optional<int64_t> since;
     if (query.starts_with(kSince)) since = parse_number<int64_t>(query.substr(kSince.size()));
     if (!since && !query.empty())
-      return error(400, printable(query, 200) + " is not since=STEP", "GET /v1/tick?since=100");
+      return error_reply(400, printable(query, 200) + " is not since=STEP",
+                         "GET /v1/tick?since=100");
     return {200, "application/json", api.tick(since)};
   }
   const auto word = control_word(request.body);
   if (!word)
-    return error(400, "the body names no known word", R"(send {"word": "on"}, "off" or "write")");
+    return error_reply(400, "the body names no known word",
+                       R"(send {"word": "on"}, "off" or "write")");
   api.control(*word);
   return {200, "application/json", "{}\n"};
 }

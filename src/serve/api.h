@@ -39,6 +39,8 @@ struct Api {
   std::function<std::string(std::optional<int64_t> since_step)> tick;
 };
 
+Reply error_reply(int status, const std::string& what, const std::string& hint);
+
 Reply route(const Api& api, const Request& request);
 
 // "a=1&b=x%20y": keys and values, decoded. A key that comes twice has its last value.

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "hub/protocol.h"
 #include "hub/token.h"
+#include "serve/api.h"
 
 namespace stepscope::web {
 namespace {
@@ -12,18 +13,7 @@ namespace {
 constexpr size_t kTokenBytes = 32, kShortId = 8, kMaxHost = 253;
 constexpr std::string_view kBearer = "bearer ";
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](char c) { return lower(c); });
-  return out;
-}
-
-bool same_letters(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(),
-                                            [](char x, char y) { return lower(x) == lower(y); });
-}
+bool same_letters(std::string_view a, std::string_view b) { return lower_case(a) == lower_case(b); }
 
 // HOST, HOST:PORT, [V6], [V6]:PORT: the host in lower case; empty when it is none of these.
 std::string without_port(std::string_view text) {
@@ -41,30 +31,7 @@ std::string without_port(std::string_view text) {
     if (port.empty()) return "";
   }
   if (!port.empty() && !parse_number<uint16_t>(port)) return "";
-  return lower(host);
-}
-
-std::optional<char> hex_digit(char c) {
-  if (c >= '0' && c <= '9') return static_cast<char>(c - '0');
-  c = lower(c);
-  if (c >= 'a' && c <= 'f') return static_cast<char>(c - 'a' + 10);
-  return std::nullopt;
-}
-
-std::optional<std::string> decoded(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out += text[i] == '+' ? ' ' : text[i];
-      continue;
-    }
-    if (i + 2 >= text.size()) return std::nullopt;
-    const auto high = hex_digit(text[i + 1]), low = hex_digit(text[i + 2]);
-    if (!high || !low) return std::nullopt;
-    out += static_cast<char>(*high * 16 + *low);
-    i += 2;
-  }
-  return out;
+  return lower_case(host);
 }
 
 std::string url_safe(std::string_view bytes) {
@@ -121,8 +88,9 @@ bool Access::has_cookie_or_bearer(const Credentials& from) const {
 bool Access::has_token_in_query(const Credentials& from) const {
   constexpr std::string_view kRoot = "/?";
   if (!from.target.starts_with(kRoot)) return false;
-  const auto token = query_value(from.target.substr(kRoot.size()), "token");
-  return token && hub::equal_in_constant_time(*token, token_);
+  const auto words = serve::query_words(from.target.substr(kRoot.size()));
+  const auto token = words.find("token");
+  return token != words.end() && hub::equal_in_constant_time(token->second, token_);
 }
 
 std::string Access::set_cookie() const {
@@ -136,27 +104,18 @@ std::string make_token() {
   return bytes.empty() ? "" : url_safe(bytes);
 }
 
-std::optional<std::string> query_value(std::string_view query, std::string_view name) {
-  for (const std::string_view word : split(query, '&')) {
-    const size_t equals = word.find('=');
-    if (equals != std::string_view::npos && word.substr(0, equals) == name)
-      return decoded(word.substr(equals + 1));
-  }
-  return std::nullopt;
-}
-
 Result<std::string> parse_host_name(std::string_view text) {
   std::string_view host = text;
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   const bool fine =
       !host.empty() && host.size() <= kMaxHost && std::all_of(host.begin(), host.end(), [](char c) {
-        return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') || c == '-' ||
-               c == '.' || c == ':' || c == '_';
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+               c == '-' || c == '.' || c == ':' || c == '_';
       });
   if (!fine)
     return Error{"--allow-host " + shell_quote(printable(text, 200)) + " is not a host's name",
                  "the name that stands in the browser's address, without port: --allow-host node7"};
-  return lower(host);
+  return lower_case(host);
 }
 
 }  // namespace stepscope::web

@@ -5,7 +5,6 @@
 // right, nor keeps what a stranger sent.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,9 +45,6 @@ class Access {
 
 // 32 random bytes, safe in a URL; empty when the system has none.
 std::string make_token();
-
-// The value of NAME in a query or a form; percent signs decoded. Absent when malformed.
-std::optional<std::string> query_value(std::string_view query, std::string_view name);
 
 // A name or address as --allow-host takes it, in lower case and without brackets.
 Result<std::string> parse_host_name(std::string_view text);

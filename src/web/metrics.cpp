@@ -7,19 +7,14 @@
 #include <optional>
 
 #include "base/version.h"
+#include "report/json_text.h"
 
 namespace stepscope::web {
 namespace json = boost::json;
 namespace {
 
+using report::member;
 using Labels = std::vector<std::pair<std::string, std::string>>;
-
-const json::value& at(const json::value& value, std::string_view key) {
-  static const json::value kNull;
-  const json::object* object = value.if_object();
-  const json::value* found = object == nullptr ? nullptr : object->if_contains(key);
-  return found == nullptr ? kNull : *found;
-}
 
 std::optional<double> number(const json::value& value) {
   if (!value.is_number()) return std::nullopt;
@@ -83,31 +78,31 @@ void add_phases(Families& out, const json::value& phases, const Labels& run) {
   if (all == nullptr) return;
   size_t users = 0;
   for (const auto& entry : *all) {
-    if (at(entry.value(), "user") == true && ++users > kMaxUserPhases) continue;
+    if (member(entry.value(), "user") == true && ++users > kMaxUserPhases) continue;
     const Labels labels = with(run, "phase", std::string(entry.key()));
     out.gauge("stepscope_phase_mean_seconds", "s", "Time of a phase in the mean steady step",
-              labels, seconds(at(entry.value(), "mean_ms")));
+              labels, seconds(member(entry.value(), "mean_ms")));
     out.gauge("stepscope_phase_ratio", "1", "Share of a phase in the mean steady step", labels,
-              number(at(entry.value(), "share")));
+              number(member(entry.value(), "share")));
   }
 }
 
 void add_findings(Families& out, const json::value& summary, const Labels& run) {
-  const json::array* findings = at(summary, "findings").if_array();
+  const json::array* findings = member(summary, "findings").if_array();
   if (findings == nullptr) return;
   size_t count = 0;
   std::map<std::pair<std::string, std::string>, double> seen;  // code, severity
   for (const json::value& finding : *findings)
-    if (at(finding, "ended") != true && ++count <= kMaxFindings)
-      ++seen[{word(at(finding, "code")), word(at(finding, "severity"))}];
+    if (member(finding, "ended") != true && ++count <= kMaxFindings)
+      ++seen[{word(member(finding, "code")), word(member(finding, "severity"))}];
   for (const auto& [what, number_of_them] : seen)
     out.gauge("stepscope_findings", "1", "Findings that hold, by code and severity",
               with(with(run, "code", what.first), "severity", what.second), number_of_them);
-  const json::value& verdict = at(summary, "verdict");
-  if (!word(at(verdict, "code")).empty())
+  const json::value& verdict = member(summary, "verdict");
+  if (!word(member(verdict, "code")).empty())
     out.gauge("stepscope_verdict_info", "1", "The first finding of the run",
-              with(with(run, "code", word(at(verdict, "code"))), "severity",
-                   word(at(verdict, "severity"))),
+              with(with(run, "code", word(member(verdict, "code"))), "severity",
+                   word(member(verdict, "severity"))),
               1);
 }
 
@@ -120,35 +115,35 @@ constexpr Unit kUnits[] = {{"cores", "_cores", "{core}"},
                            {"share", "_ratio", "1"}};
 
 void add_resources(Families& out, const json::value& summary, const Labels& run) {
-  const json::object* all = at(summary, "resources").if_object();
+  const json::object* all = member(summary, "resources").if_object();
   if (all == nullptr) return;
   for (const auto& entry : *all) {
-    const std::string unit = word(at(entry.value(), "unit"));
+    const std::string unit = word(member(entry.value(), "unit"));
     const auto* known = std::find_if(std::begin(kUnits), std::end(kUnits),
                                      [&](const Unit& one) { return unit == one.of_summary; });
     if (known == std::end(kUnits)) continue;
     for (const char* what : {"average", "peak", "limit"})
       out.gauge("stepscope_" + name_of(entry.key()) + "_" + what + known->suffix, known->of_otlp,
                 "The run's " + name_of(entry.key()) + ": " + what, run,
-                number(at(entry.value(), what)));
+                number(member(entry.value(), what)));
   }
 }
 
 void add_occurrences(Families& out, const json::value& summary, const Labels& run) {
-  const json::object* all = at(summary, "occurrences").if_object();
+  const json::object* all = member(summary, "occurrences").if_object();
   if (all == nullptr) return;
   for (const auto& entry : *all) {
     const Labels labels = with(run, "kind", std::string(entry.key()));
     out.counter("stepscope_occurrences_total", "1",
                 "Checkpoints, validations, ... of the rank that had most", labels,
-                number(at(entry.value(), "count")));
+                number(member(entry.value(), "count")));
     out.counter("stepscope_occurrences_seconds_total", "s", "What they took", labels,
-                seconds(at(entry.value(), "total_ms")));
+                seconds(member(entry.value(), "total_ms")));
   }
 }
 
 void add_ranks(Families& out, const json::value& summary, const Labels& run) {
-  const json::array* ranks = at(summary, "ranks").if_array();
+  const json::array* ranks = member(summary, "ranks").if_array();
   if (ranks == nullptr) return;
   const bool too_many = ranks->size() > kMaxRanks;
   out.gauge("stepscope_rank_series_omitted", "1",
@@ -156,54 +151,55 @@ void add_ranks(Families& out, const json::value& summary, const Labels& run) {
   if (too_many) return;
   for (const json::value& rank : *ranks) {
     const Labels labels =
-        with(with(run, "rank", word(at(rank, "rank"))), "node", word(at(rank, "node")));
+        with(with(run, "rank", word(member(rank, "rank"))), "node", word(member(rank, "node")));
     out.counter("stepscope_rank_steps_total", "1", "Steps that a rank finished", labels,
-                number(at(rank, "steps")));
+                number(member(rank, "steps")));
     out.gauge("stepscope_rank_step_mean_seconds", "s", "Mean steady step of a rank", labels,
-              seconds(at(rank, "mean_ms")));
+              seconds(member(rank, "mean_ms")));
     out.gauge("stepscope_rank_own_mean_seconds", "s",
               "Mean steady step of a rank without its waiting for others", labels,
-              seconds(at(rank, "own_ms")));
+              seconds(member(rank, "own_ms")));
   }
 }
 
 void add_run(Families& out, const MeasuredRun& measured, bool per_rank) {
   const json::value& summary = *measured.summary;
-  const json::value &facts = at(summary, "run"), &steps = at(summary, "steps");
-  const json::value& throughput = at(summary, "throughput");
-  const json::value& own = at(summary, "stepscope");
+  const json::value &facts = member(summary, "run"), &steps = member(summary, "steps");
+  const json::value& throughput = member(summary, "throughput");
+  const json::value& own = member(summary, "stepscope");
   const Labels run = {{"run", measured.key}};
-  out.gauge("stepscope_run_info", "1", "A run that is served",
-            with(with(with(run, "name", word(at(facts, "name"))), "id", word(at(facts, "id"))),
-                 "torch", word(at(at(facts, "versions"), "torch"))),
-            1);
+  out.gauge(
+      "stepscope_run_info", "1", "A run that is served",
+      with(with(with(run, "name", word(member(facts, "name"))), "id", word(member(facts, "id"))),
+           "torch", word(member(member(facts, "versions"), "torch"))),
+      1);
   out.gauge("stepscope_run_live", "1", "1 while the run goes on", run, measured.live ? 1 : 0);
   out.gauge("stepscope_run_duration_seconds", "s", "Since the run's start, or all of it", run,
-            number(at(facts, "duration_s")));
-  out.gauge("stepscope_ranks", "1", "Ranks that were seen", run, number(at(facts, "ranks")));
+            number(member(facts, "duration_s")));
+  out.gauge("stepscope_ranks", "1", "Ranks that were seen", run, number(member(facts, "ranks")));
   out.counter("stepscope_steps_total", "1", "Steps that the furthest rank finished", run,
-              number(at(steps, "count")));
+              number(member(steps, "count")));
   out.counter("stepscope_failed_steps_total", "1", "Steps that failed", run,
-              number(at(steps, "failed")));
+              number(member(steps, "failed")));
   out.gauge("stepscope_step_mean_seconds", "s", "Mean steady step", run,
-            seconds(at(steps, "mean_ms")));
+            seconds(member(steps, "mean_ms")));
   out.gauge("stepscope_step_median_seconds", "s", "Median steady step", run,
-            seconds(at(steps, "median_ms")));
+            seconds(member(steps, "median_ms")));
   out.gauge("stepscope_step_p95_seconds", "s", "95th percentile of the steady steps", run,
-            seconds(at(steps, "p95_ms")));
+            seconds(member(steps, "p95_ms")));
   out.gauge("stepscope_samples_per_second", "1/s", "Samples a second over all ranks", run,
-            number(at(throughput, "samples_per_s")));
+            number(member(throughput, "samples_per_s")));
   out.gauge("stepscope_steps_per_second", "1/s", "Steps a second", run,
-            number(at(throughput, "steps_per_s")));
-  add_phases(out, at(summary, "phases"), run);
+            number(member(throughput, "steps_per_s")));
+  add_phases(out, member(summary, "phases"), run);
   add_findings(out, summary, run);
   add_resources(out, summary, run);
   add_occurrences(out, summary, run);
   out.counter("stepscope_records_total", "1", "Events that Stepscope recorded", run,
-              number(at(own, "records_written")));
+              number(member(own, "records_written")));
   out.counter("stepscope_records_dropped_total", "1", "Events that it had no room for", run,
-              number(at(own, "records_dropped")));
-  const auto cost_us = number(at(own, "cost_us_per_step"));
+              number(member(own, "records_dropped")));
+  const auto cost_us = number(member(own, "cost_us_per_step"));
   out.gauge("stepscope_cost_per_step_seconds", "s", "What Stepscope itself takes of a step", run,
             cost_us ? std::optional(*cost_us / 1e6) : std::nullopt);
   if (per_rank) add_ranks(out, summary, run);

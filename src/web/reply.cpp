@@ -1,10 +1,9 @@
 #include "web/reply.h"
 
-#include <boost/json.hpp>
+#include "serve/api.h"
 
 namespace stepscope::web {
 namespace http = boost::beast::http;
-namespace json = boost::json;
 namespace {
 
 constexpr const char* kPolicy =
@@ -45,9 +44,7 @@ Response answer(const serve::Reply& reply, bool keep_alive) {
 }
 
 Response refuse(int status, const std::string& what, const std::string& hint, bool keep_alive) {
-  return answer({status, "application/json",
-                 json::serialize(json::object{{"error", what}, {"hint", hint}}) + "\n"},
-                keep_alive);
+  return answer(serve::error_reply(status, what, hint), keep_alive);
 }
 
 std::optional<Response> problem_of(const Access& access, const Credentials& from) {

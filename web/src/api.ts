@@ -257,3 +257,18 @@ export async function get<T>(address: string, signal?: AbortSignal): Promise<T> 
   const body = (await reply.json().catch(() => ({}))) as { error?: string; hint?: string };
   throw new ApiError(reply.status, body.error ?? `the server answered ${reply.status}`, body.hint ?? "");
 }
+
+// What `stepscope compare A B --json` says, as far as it is drawn.
+export interface Change {
+  change_ms: Maybe;
+  low_ms: Maybe;
+  high_ms: Maybe;
+  real: boolean;
+}
+export interface Difference {
+  verdict: { code: "SAME" | "SLOWER" | "FASTER"; title: string; from: string | null };
+  level: number; // of the intervals
+  step: Change;
+  phases: Record<string, Change>;
+  remarks: { text: string }[];
+}

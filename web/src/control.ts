@@ -3,7 +3,17 @@
 // Invariants: one request of a kind at a time, and a newer one of that kind makes the older one's answer void; while
 // paused nothing that is shown changes by itself; nothing is polled while the page is hidden.
 import { ApiError, get, path, runPath } from "./api.ts";
-import type { Frame, Heatmap, Ranks, ResourceSeries, RunEvent, RunRow, Series, Summary } from "./api.ts";
+import type {
+  Difference,
+  Frame,
+  Heatmap,
+  Ranks,
+  ResourceSeries,
+  RunEvent,
+  RunRow,
+  Series,
+  Summary,
+} from "./api.ts";
 import { LiveSocket } from "./live.ts";
 import { append, trim } from "./series.ts";
 import { newRun, VIEW } from "./state.ts";
@@ -203,7 +213,7 @@ export class Control {
     if (kind === "runs") this.store.set({ runs_problem: problem });
     else if (kind === "compare") this.compared({ problem });
     else if (kind === "summary" || error.status === 401) this.change({ problem });
-    else console.warn(`${kind}: ${error.message}`);
+    else this.store.set({ said: `${kind}: ${error.message}` });
   }
 
   loadAll(): void {
@@ -333,7 +343,7 @@ export class Control {
       });
     const [first, second] = await Promise.all([summary(a), summary(b)]);
     this.compared({ a: first, b: second });
-    const result = await this.ask<Record<string, unknown>>("compare", path("/v1/compare", { a, b }));
+    const result = await this.ask<Difference>("compare", path("/v1/compare", { a, b }));
     if (result) this.compared({ result });
   }
 

@@ -2,6 +2,7 @@
 //
 // Invariant: what the address carries is in `view` and nowhere else (url.ts).
 import type {
+  Difference,
   Finding,
   Heatmap,
   Maybe,
@@ -83,7 +84,7 @@ export interface RunData {
 export interface Compared {
   a: Summary | null;
   b: Summary | null;
-  result: Record<string, unknown> | null; // what `stepscope compare A B --json` says
+  result: Difference | null;
   problem: Problem | null;
 }
 

@@ -61,6 +61,7 @@ export function HostChart({ title, time_s, lines, limit, unit, steps, domain, ev
     stroke: colour(lineClass(index), dark),
     width: 1.25,
     points: { show: false },
+    spanGaps: true, // CPU is read less often than memory
     ...(line.name.startsWith("worker") && { dash: [4, 3] }),
   }));
   const label = `${title} over time, ${lines.length} lines, up to ${withUnit(most, unit)}`;

@@ -1,6 +1,6 @@
 // Two runs side by side. What is different, and whether that is real, is the server's word (GET /v1/compare).
-import type { Summary } from "../api.ts";
-import { duration, grouped, ms, percent, rate, safe, span } from "../format.ts";
+import type { Change, Difference, Maybe, Summary } from "../api.ts";
+import { duration, grouped, ms, NONE, percent, rate, safe, span } from "../format.ts";
 import { VIEW } from "../state.ts";
 import { useSelect } from "../store.ts";
 import * as url from "../url.ts";
@@ -10,7 +10,7 @@ export function CompareView() {
   const compared = useSelect((state) => state.compared);
   const route = useSelect((state) => state.view.route);
   if (!compared || route.page !== "compare") return null;
-  const { a, b, problem } = compared;
+  const { a, b, result, problem } = compared;
   if (!a || !b) return problem ? <Problem {...problem} /> : <p class="dim wait">Loading both runs</p>;
   const users = [...new Set([...usersOf(a.phases), ...usersOf(b.phases)])];
   const longest = Math.max(a.steps.mean_ms ?? 0, b.steps.mean_ms ?? 0);
@@ -20,6 +20,8 @@ export function CompareView() {
   return (
     <section id="compare" aria-labelledby="compare-title">
       <h1 id="compare-title">Two runs side by side</h1>
+      {result && <Verdict {...result} />}
+      {problem && <Problem {...problem} />}
       <div class="pair">
         <One letter="A" summary={a} runKey={route.a} {...{ users, longest }} />
         <One letter="B" summary={b} runKey={route.b} {...{ users, longest }} />
@@ -35,6 +37,9 @@ export function CompareView() {
               <th scope="col">B</th>
               <th scope="col">A share</th>
               <th scope="col">B share</th>
+              <th scope="col">change</th>
+              <th scope="col">{result ? `${percent(result.level)} interval` : "interval"}</th>
+              <th scope="col" class="text" />
             </tr>
           </thead>
           <tbody>
@@ -47,6 +52,7 @@ export function CompareView() {
                 <td>{ms(b.phases[name]?.mean_ms)}</td>
                 <td>{percent(a.phases[name]?.share)}</td>
                 <td>{percent(b.phases[name]?.share)}</td>
+                <ChangeCells change={result?.phases[name]} />
               </tr>
             ))}
             <tr class="sum">
@@ -57,11 +63,42 @@ export function CompareView() {
               <td>{ms(b.steps.mean_ms)}</td>
               <td />
               <td />
+              <ChangeCells change={result?.step} />
             </tr>
           </tbody>
         </table>
       </div>
     </section>
+  );
+}
+
+function Verdict({ verdict, remarks }: Difference) {
+  return (
+    <div class="difference">
+      <p>
+        <b class="code">{verdict.code}</b> {safe(verdict.title)}
+        {verdict.from && <span class="dim"> from {safe(verdict.from)}</span>}
+      </p>
+      {remarks.map(({ text }) => (
+        <p key={text} class="dim">
+          {safe(text)}
+        </p>
+      ))}
+    </div>
+  );
+}
+
+const signed = (value: Maybe) => (value === null ? NONE : `${value < 0 ? "-" : "+"}${ms(Math.abs(value))}`);
+
+// What is real is the server's word.
+function ChangeCells({ change }: { change: Change | undefined }) {
+  const known = change && change.change_ms !== null;
+  return (
+    <>
+      <td>{known ? signed(change.change_ms) : NONE}</td>
+      <td>{known ? `${signed(change.low_ms)} to ${signed(change.high_ms)}` : NONE}</td>
+      <td class="text">{known ? change.real ? <b>real</b> : <span class="dim">noise</span> : ""}</td>
+    </>
   );
 }
 
