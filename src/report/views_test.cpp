@@ -53,6 +53,21 @@ TEST(Series, ManyStepsArePutTogether) {
   EXPECT_NEAR(s.points[1].total_max_ms, 120, 1e-5);
 }
 
+TEST(Series, OldStepsStandInRollupsAndEachOnce) {
+  const RunHistory run =
+      fixture::run_of({fixture::rank_of({.forward = 1, .backward = 1}, 0, 1, 3210)});
+  const Series s = series(run, {.rank = {}, .node = "", .range = {}, .points = 2000});
+  EXPECT_EQ(s.raw_from, 1210);
+  EXPECT_EQ(s.warmup_until, 10);  // the warm-up itself is in no rollup, and no longer known
+  int64_t next = *s.first;
+  for (const SeriesPoint& point : s.points) {
+    EXPECT_EQ(point.first_step, next);
+    EXPECT_EQ(point.count, point.last_step - point.first_step + 1);
+    next = point.last_step + 1;
+  }
+  EXPECT_EQ(next, 3210);
+}
+
 TEST(Series, PhasesOfAPointAddUpToItsTotal) {
   for (const fixture::Case& c : {fixture::one_rank(), fixture::four_ranks(),
                                  fixture::drops_and_notices(), fixture::many_ranks()})
@@ -145,6 +160,48 @@ TEST(Heatmap, ShowsHowLateEachRankWas) {
   EXPECT_NEAR(*map.rows[0].ms[0], 96, 1e-3);  // warm-up
   EXPECT_NEAR(*map.rows[0].ms[1], 48 * 1.02, 1e-3);
   EXPECT_NEAR(*map.max_ms, 96, 1e-3);
+}
+
+// Two ranks that wait for each other once a step of 100 ms: rank 1 is ready 10 ms later, and in each
+// fifth step rank 0 is.
+RunHistory two_that_wait() {
+  RunHistory run = fixture::run_of({});
+  for (int32_t r = 0; r < 2; ++r) {
+    RankHistory rank = fixture::rank_of({.forward = 60, .sync = 40}, r, 2, 0);
+    rank.facts |= kFactDdp;
+    for (int64_t n = 0; n < 60; ++n) {
+      StepSample s = fixture::step_of({.forward = 60, .sync = 40}, r, n, rank.last_end_ns);
+      const bool late = (n % 5 == 4) == (r == 0);
+      s.syncs.push_back({.group = 7,
+                         .index = static_cast<uint32_t>(n),
+                         .members = 2,
+                         .ready_ns = s.end_ns - fixture::ns(late ? 10 : 20),
+                         .leave_ns = s.end_ns - fixture::ns(5),
+                         .together = true});
+      rank.add(std::move(s), Settings{});
+    }
+    run.ranks.push_back(std::move(rank));
+  }
+  return run;
+}
+
+TEST(Heatmap, LatenessIsOfTheWorkBetweenSyncPoints) {
+  const Heatmap map = heatmap(two_that_wait(), {.value = "late",
+                                                .by_node = false,
+                                                .in_order = true,
+                                                .range = {20, 29},
+                                                .columns = 10,
+                                                .rows = 2});
+  ASSERT_EQ(map.first_step.size(), 10u);
+  for (size_t column = 0; column < 10; ++column) {
+    const bool turned = column % 5 == 4;
+    EXPECT_NEAR(*map.rows[0].ms[column], turned ? 10 : 0, 0.01) << column;
+    EXPECT_NEAR(*map.rows[1].ms[column], turned ? 0 : 10, 0.01) << column;
+  }
+  const RanksView view = ranks_view(two_that_wait(), {});
+  EXPECT_EQ(view.rows[0].rank, 1);
+  EXPECT_NEAR(*view.rows[0].late_ms, 8, 0.01);
+  EXPECT_NEAR(*view.rows[1].late_ms, 2, 0.01);
 }
 
 TEST(Heatmap, OfAPhaseInTheOrderOfRanks) {
