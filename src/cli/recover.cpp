@@ -10,6 +10,7 @@
 #include "cli/identity.h"
 #include "cli/recording.h"
 #include "cli/segment_folder.h"
+#include "store/reading.h"
 
 namespace stepscope::cli {
 namespace {
@@ -90,19 +91,23 @@ Recovery finish_segment_folder(const std::string& folder, std::string* said) {
 void finish_dead_run(const std::string& folder) { (void)finish_segment_folder(folder); }
 
 Status finish_run_folder(const std::string& run_folder) {
-  auto history = store::Store::read(run_folder);
-  if (!history) return history.error();
-  if (!history->live) return ok();
+  RunHistory history;  // without its steps, and without a reader left in the file that is finished
+  {
+    const auto reading = store::Reading::open(run_folder);
+    if (!reading) return reading.error();
+    history = reading->run();
+  }
+  if (!history.live) return ok();
   RunInfo info{.folder = run_folder,
-               .id = history->id,
-               .name = history->name,
-               .command = history->command,
-               .settings = history->settings.effective(),
-               .started_wall_ns = history->started_wall_ns,
+               .id = history.id,
+               .name = history.name,
+               .command = history.command,
+               .settings = history.settings.effective(),
+               .started_wall_ns = history.started_wall_ns,
                .notices = {}};
   Recording recording("", std::move(info));
   recording.note(kFinishedLate);
-  const auto where = recording.finish({history->exit_code, history->duration_ns}, monotonic_ns());
+  const auto where = recording.finish({history.exit_code, history.duration_ns}, monotonic_ns());
   if (!where) return where.error();
   return ok();
 }

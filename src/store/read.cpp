@@ -5,6 +5,7 @@
 #include <map>
 
 #include "store/rows.h"
+#include "store/schema.h"
 
 namespace stepscope::store {
 namespace {
@@ -19,16 +20,28 @@ class Reader {
   Reader(Database& database, RunHistory& run)
       : database_(database), run_(run), version_(database.integer("PRAGMA user_version")) {}
 
-  void read() {
+  void read(RawSteps raw) {
     read_run();
     read_nodes();
     read_ranks();
-    read_steps();
+    if (raw == RawSteps::kAll)
+      read_steps("", [&](StepSample& sample) -> StepSample* {
+        RankHistory* r = rank(sample.rank);
+        return r == nullptr ? nullptr : &r->raw.emplace_back(std::move(sample));
+      });
     read_rollups();
     read_occurrences();
     read_outside();
     read_memory();
     for (RankHistory& rank : run_.ranks) rank.see_phases();
+  }
+
+  std::deque<StepSample> steps_of(int32_t rank) {
+    std::deque<StepSample> steps;  // keeps the addresses of what it holds while it grows
+    read_steps("BETWEEN " + std::to_string(series_base(rank, 0)) + " AND " +
+                   std::to_string(series_base(rank, 1) - 1),
+               [&](StepSample& sample) { return &steps.emplace_back(std::move(sample)); });
+    return steps;
   }
 
  private:
@@ -122,23 +135,25 @@ class Reader {
         });
   }
 
-  void read_steps() {
+  // keep(sample): where it stays, or nullptr. Its address must last until the end.
+  template <typename Keep>
+  void read_steps(const std::string& where, Keep keep) {
+    const bool has_user_phases =
+        database_.integer("SELECT EXISTS (SELECT 1 FROM step_user_phases)") != 0;
     Key key;
     StepSample sample;
-    std::map<int64_t, StepSample*>
-        by_id;  // deques keep the addresses of what they hold while they grow at the back
+    std::map<int64_t, StepSample*> by_id;
     each(
-        "steps ORDER BY id", [&](auto& v) { step_columns(v, key, sample); },
+        "steps " + (where.empty() ? "" : "WHERE id " + where) + " ORDER BY id",
+        [&](auto& v) { step_columns(v, key, sample); },
         [&] {
-          RankHistory* r = rank(sample.rank);
-          if (r == nullptr) return;
-          r->raw.push_back(sample);
-          if (has_step_user_) by_id[key.id] = &r->raw.back();
+          StepSample* kept = keep(sample);
+          if (kept != nullptr && has_user_phases) by_id[key.id] = kept;
         });
-    if (!has_step_user_) return;
-    Statement select(
-        database_,
-        "SELECT step_id, name, time_ns FROM step_user_phases ORDER BY step_id, position");
+    if (!has_user_phases) return;
+    Statement select(database_, "SELECT step_id, name, time_ns FROM step_user_phases " +
+                                    (where.empty() ? "" : "WHERE step_id " + where) +
+                                    " ORDER BY step_id, position");
     std::string name;
     int64_t ns = 0;
     while (select.row()) {
@@ -242,24 +257,39 @@ class Reader {
   RunHistory& run_;
   int64_t version_;
   std::map<int32_t, size_t> ranks_;
-  const bool has_step_user_ =
-      database_.integer("SELECT EXISTS (SELECT 1 FROM step_user_phases)") != 0;
 };
 
 }  // namespace
 
-Result<RunHistory> read_history(Database& database, const std::string& run_folder) {
+Result<RunHistory> read_history(Database& database, const std::string& run_folder, RawSteps raw) {
   RunHistory run;
   run.folder = run_folder;
-  if (database.run("BEGIN")) Reader(database, run).read();
-  if (!database.good()) {
-    Error error = database.take_error("read");
-    database.run("ROLLBACK");
-    (void)database.take_error("read");
-    return error;
-  }
-  database.run("COMMIT");
+  Reader(database, run).read(raw);
   if (!database.good()) return database.take_error("read");
+  return run;
+}
+
+Result<std::deque<StepSample>> read_steps(Database& database, int32_t rank) {
+  RunHistory none;
+  auto steps = Reader(database, none).steps_of(rank);
+  if (!database.good()) return database.take_error("read");
+  return steps;
+}
+
+Result<RunHistory> read_database(Database& database, const std::string& run_folder) {
+  const Result<Content> content = identify(database);
+  if (!content) return content.error();
+  RunHistory empty;  // killed before its first commit
+  empty.folder = run_folder;
+  empty.live = true;
+  if (*content != Content::kRun) return empty;
+  if (!database.run("BEGIN")) return database.take_error("read");
+  auto run = read_history(database, run_folder, RawSteps::kAll);
+  database.run(run ? "COMMIT" : "ROLLBACK");
+  if (!database.good()) {
+    const Error error = database.take_error("read");
+    if (run) return error;
+  }
   return run;
 }
 

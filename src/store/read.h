@@ -4,6 +4,8 @@
 // numbers are bounded.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -13,8 +15,15 @@
 
 namespace stepscope::store {
 
-// One consistent state, whatever a writer does meanwhile. Call identify() first.
-Result<RunHistory> read_history(Database& database, const std::string& run_folder);
+// One consistent state, whatever a writer does meanwhile. A database before its first commit is an empty live run.
+Result<RunHistory> read_database(Database& database, const std::string& run_folder);
+
+// Within a transaction of the caller's, after identify(). Without raw steps: RankHistory::raw is empty then, and
+// phases_seen is of the rollups alone.
+enum class RawSteps { kAll, kNone };
+Result<RunHistory> read_history(Database& database, const std::string& run_folder, RawSteps raw);
+Result<std::deque<StepSample>> read_steps(Database& database, int32_t rank);
+
 Result<std::vector<SegmentPosition>> read_positions(Database& database);
 
 }  // namespace stepscope::store

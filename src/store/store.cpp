@@ -5,8 +5,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -15,6 +13,7 @@
 #include "base/text.h"
 #include "store/network_copy.h"
 #include "store/read.h"
+#include "store/read_only.h"
 #include "store/schema.h"
 #include "store/write.h"
 
@@ -40,62 +39,6 @@ Status make_file(const std::string& path) {
   ::close(fd);
   for (const char* suffix : {"-wal", "-shm", "-journal"}) unlink((path + suffix).c_str());
   return ok();
-}
-
-Status copy_file(const std::string& from, const std::string& to) {
-  std::error_code error;
-  std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing, error);
-  if (error)
-    return Error{"could not copy " + from + " to " + to + ": " + error.message(),
-                 "free space in " + to};
-  return ok();
-}
-
-// A private folder with a copy of a database and its WAL, removed at the end.
-class PrivateCopy {
- public:
-  static Result<PrivateCopy> of(const std::string& database) {
-    const char* temporary = std::getenv("TMPDIR");
-    std::string folder =
-        std::string(temporary != nullptr && *temporary == '/' ? temporary : "/tmp") +
-        "/stepscope-read-XXXXXX";
-    if (mkdtemp(folder.data()) == nullptr)
-      return Error{"could not make " + folder + " to read " + database + " in: " + errno_text(),
-                   "set TMPDIR to a folder that can be written"};
-    PrivateCopy copy(folder);
-    if (Status s = copy_file(database, copy.path()); !s) return s.error();
-    if (exists(database + "-wal"))
-      if (Status s = copy_file(database + "-wal", copy.path() + "-wal"); !s) return s.error();
-    return copy;
-  }
-  PrivateCopy(PrivateCopy&& other) noexcept : folder_(std::exchange(other.folder_, {})) {}
-  PrivateCopy(const PrivateCopy&) = delete;
-  ~PrivateCopy() {
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
-  }
-  std::string path() const { return folder_ + "/run.db"; }
-
- private:
-  explicit PrivateCopy(std::string folder) : folder_(std::move(folder)) {}
-  std::string folder_;
-};
-
-Result<RunHistory> read_database(Database& database, const std::string& run_folder) {
-  const Result<Content> content = identify(database);
-  if (!content) return content.error();
-  if (*content == Content::kRun) return read_history(database, run_folder);
-  RunHistory run;  // killed before its first commit
-  run.folder = run_folder;
-  run.live = true;
-  return run;
-}
-
-// SQLite has to make its shared memory next to a WAL database, which a folder that cannot be
-// written refuses.
-bool needs_writable_folder(int code) {
-  const int primary = code & 0xff;
-  return primary == SQLITE_CANTOPEN || primary == SQLITE_READONLY;
 }
 
 }  // namespace
@@ -170,19 +113,9 @@ Result<Store> Store::open(const std::string& run_folder) {
 }
 
 Result<RunHistory> Store::read(const std::string& run_folder) {
-  const std::string path = find_placed(run_folder).live_path;
-  if (!exists(path)) return Error{"could not read " + path + ": " + errno_text(), "stepscope runs"};
-  Result<Database> database = Database::open(path, Database::Mode::kReadOnly);
-  if (!database) return database.error();
-  database->integer("SELECT count(*) FROM sqlite_schema");
-  if (database->good()) return read_database(*database, run_folder);
-  if (!needs_writable_folder(database->code())) return database->take_error("read");
-
-  Result<PrivateCopy> copy = PrivateCopy::of(path);
-  if (!copy) return copy.error();
-  Result<Database> copied = Database::open(copy->path(), Database::Mode::kReadWrite);
-  if (!copied) return copied.error();
-  return read_database(*copied, run_folder);
+  auto file = ReadOnly::open(run_folder);
+  if (!file) return file.error();
+  return read_database(file->database(), run_folder);
 }
 
 Status Store::commit(const RunHistory& run, const Batch& batch) {
