@@ -258,14 +258,14 @@ std::vector<ServedRuns::Measured> ServedRuns::newest_first() {
   return out;
 }
 
-std::vector<web::Family> ServedRuns::metrics(bool per_rank) {
+std::vector<exporter::Family> ServedRuns::metrics(bool per_rank) {
   std::vector<Measured> runs = newest_first();
   std::stable_partition(runs.begin(), runs.end(), [](const Measured& run) { return run.live; });
   if (runs.size() > kMaxMeasured) runs.resize(kMaxMeasured);
-  std::vector<web::MeasuredRun> measured;
+  std::vector<exporter::MeasuredRun> measured;
   for (Measured& run : runs)
     measured.push_back({key_of(run.folder), run.live, std::move(run.summary)});
-  return web::metrics_of(measured, per_rank && rank_metrics_);
+  return exporter::metrics_of(measured, per_rank && rank_metrics_);
 }
 
 serve::Reply ServedRuns::list() {

@@ -41,7 +41,7 @@ class ServedRuns final : public web::Site {
 
   // Of every run served, live ones and the newest first, at most this many.
   static constexpr size_t kMaxMeasured = 100;
-  std::vector<web::Family> metrics(bool per_rank);
+  std::vector<exporter::Family> metrics(bool per_rank);
   void leave_out_rank_metrics() { rank_metrics_ = false; }
 
  private:
