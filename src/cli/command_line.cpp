@@ -80,6 +80,7 @@ int run_command_line(const std::vector<std::string>& arguments) {
   add_top(app, action);
   add_runs(app, action);
   add_compare(app, action);
+  add_export(app, action);
   add_clean(app, action);
   add_hub(app, action);
   add_serve(app, action);

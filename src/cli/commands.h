@@ -26,6 +26,7 @@ void add_status(CLI::App& app, Action& action);
 void add_top(CLI::App& app, Action& action);
 void add_runs(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
 void add_clean(CLI::App& app, Action& action);
 void add_hub(CLI::App& app, Action& action);
 void add_serve(CLI::App& app, Action& action);

@@ -114,11 +114,14 @@ bool is_live(const std::string& run_folder) {
 
 std::string run_id_in(const std::string& run_folder) { return row_of(run_folder).id; }
 
+Error nothing_recorded(const std::string& run_folder) {
+  return {run_folder + "/run.db is empty: its agent was killed before anything was recorded",
+          "stepscope runs"};
+}
+
 Result<RunHistory> read_history(const std::string& run_folder) {
   auto history = store::Store::read(run_folder);
-  if (history && history->id.empty())
-    return Error{run_folder + "/run.db is empty: its agent was killed before anything was recorded",
-                 "stepscope runs"};
+  if (history && history->id.empty()) return nothing_recorded(run_folder);
   return history;
 }
 

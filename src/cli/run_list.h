@@ -32,6 +32,7 @@ std::string run_id_in(const std::string& run_folder);  // empty when there is no
 
 // Store::read, and an Error for a database that never got its first commit.
 Result<RunHistory> read_history(const std::string& run_folder);
+Error nothing_recorded(const std::string& run_folder);  // that one
 
 RunRow row_of(const std::string& run_folder);
 std::vector<RunRow> list_runs(const std::string& parent);  // newest first

@@ -23,7 +23,7 @@ std::string folder_of_file(const std::string& run) {
 
 }  // namespace
 
-Result<RunHistory> stored_run(const std::string& run) {
+Result<StoredRun> find_stored_run(const std::string& run) {
   const int64_t deadline = monotonic_ns() + kFinishNs;
   (void)finish_dead_runs([&] { return monotonic_ns() < deadline; });
   const auto folder = resolve_run(folder_of_file(run), absolute_path("."), current_environment());
@@ -34,8 +34,21 @@ Result<RunHistory> stored_run(const std::string& run) {
     return Error{"there is no run.db in " + shell_quote(printable(from, 200)) +
                      ": summary.json alone does not hold the steps",
                  "keep the whole run folder: summary.json and run.db"};
-  if (!is_live(from)) (void)finish_run_folder(from);  // what it cannot write is not needed here
-  return read_history(from);
+  const bool live = is_live(from);
+  if (!live) (void)finish_run_folder(from);  // what it cannot write is not needed here
+  return StoredRun{from, live};
+}
+
+Result<RunHistory> read_stored_run(const StoredRun& run) {
+  auto history = read_history(run.folder);
+  if (history) history->live = run.live;
+  return history;
+}
+
+Result<RunHistory> stored_run(const std::string& run) {
+  const auto found = find_stored_run(run);
+  if (!found) return found.error();
+  return read_stored_run(*found);
 }
 
 }  // namespace stepscope::cli

@@ -11,7 +11,15 @@
 
 namespace stepscope::cli {
 
-// A folder, name or id as `show` takes it, or a run's run.db or summary.json. Of a run with a hub on this node: all its
+// RUN as a folder that holds a run.db. live: it goes on.
+struct StoredRun {
+  std::string folder;
+  bool live = false;
+};
+Result<StoredRun> find_stored_run(const std::string& run);
+Result<RunHistory> read_stored_run(const StoredRun& run);
+
+// Both. A folder, name or id as `show` takes it, or a run's run.db or summary.json. Of a run with a hub on this node: all its
 // nodes'.
 Result<RunHistory> stored_run(const std::string& run);
 

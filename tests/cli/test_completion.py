@@ -73,6 +73,7 @@ def test_words(runs: Path, shell: str) -> None:
     assert "train-2" in ask(shell, runs, "stepscope", "serve", "train-")
     assert ask(shell, runs, "stepscope", "run", "--fail-on", "c") == ["critical"]
     assert ask(shell, runs, "stepscope", "completion", "z") == ["zsh"]
+    assert ask(shell, runs, "stepscope", "export", "train-1", "--to", "pe") == ["perfetto"]
     # The user's command: files, and no option of ours.
     assert "train.py" in ask(shell, runs, "stepscope", "run", "python", "tra")
     assert "--json" not in ask(shell, runs, "stepscope", "run", "python", "--js")

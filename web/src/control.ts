@@ -2,7 +2,7 @@
 //
 // Invariants: one request of a kind at a time, and a newer one of that kind makes the older one's answer void; while
 // paused nothing that is shown changes by itself; nothing is polled while the page is hidden.
-import { ApiError, get, path, runPath } from "./api.ts";
+import { ApiError, get, isRecorded, path, runPath } from "./api.ts";
 import type {
   Difference,
   Frame,
@@ -103,7 +103,7 @@ export class Control {
 
   private openRun(key: string): void {
     const known = this.state.runs?.find((run) => run.key === key);
-    const ended = known?.state === "ended";
+    const ended = isRecorded || known?.state === "ended";
     this.store.set({ run: { ...newRun(key), ended }, link: { state: ended ? "idle" : "connecting" } });
     this.loadAll();
     if (known && !ended) this.connect(key);
@@ -248,7 +248,7 @@ export class Control {
     const summary = await this.ask<Summary>("summary", this.address("summary?compact"));
     if (!summary) return;
     this.change({ summary, problem: null });
-    if (!summary.live && !this.socket) this.change({ ended: true });
+    if (isRecorded || (!summary.live && !this.socket)) this.change({ ended: true });
     else if (!summary.live) this.ended();
     else if (!this.socket && this.state.run) this.connect(this.state.run.key);
   }

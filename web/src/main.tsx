@@ -5,6 +5,7 @@ import "./style/base.css";
 import "./style/data.css";
 import "./style/page.css";
 import { render } from "preact";
+import { isRecorded } from "./api.ts";
 import { Control, provideControl } from "./control.ts";
 import { dispatch } from "./keys.ts";
 import { VIEW, type State, type Theme } from "./state.ts";
@@ -47,6 +48,7 @@ const state: State = {
   chosen: [],
   link: { state: "idle" },
   now: performance.now(),
+  recorded: isRecorded,
   said: "",
 };
 document.documentElement.dataset["theme"] = state.dark ? "dark" : "light";

@@ -105,6 +105,7 @@ export interface State {
   chosen: string[]; // runs to compare
   link: Link;
   now: number; // performance.now(), once a second
+  recorded: boolean; // a file and no server: nothing becomes newer
   said: string; // for the screen reader and the corner: what a key or a click did
 }
 
@@ -148,7 +149,10 @@ export function shown(state: State): { from: number; to: number } | null {
 }
 
 export type Liveness =
-  | { word: "loading" | "live" | "paused" | "ended" | "no data yet" | "recording off"; detail: string }
+  | {
+      word: "loading" | "live" | "paused" | "ended" | "no data yet" | "recording off" | "snapshot";
+      detail: string;
+    }
   | { word: "stale" | "disconnected"; detail: string; for_s: number };
 
 const LEAST_STALE_S = 3;
@@ -164,6 +168,7 @@ export function age(run: RunData, now: number): Maybe {
 export function liveness(state: State): Liveness {
   const { run, link, now } = state;
   if (!run) return { word: "loading", detail: "" };
+  if (state.recorded && run.summary?.live) return { word: "snapshot", detail: "of a run that went on" };
   if (run.ended) return { word: "ended", detail: "" };
   if (link.state === "lost") {
     return {

@@ -1,10 +1,10 @@
 // The ranks: a heat map over the steps, and a table of the newest ones, worst first. Thousands of rows: only those in
 // sight are there, and only those are asked for.
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { RankRow, Summary } from "../api.ts";
+import { isRecorded, type RankRow, type Summary } from "../api.ts";
 import { HeatChart } from "../chart/heat.tsx";
 import { act } from "../control.ts";
-import { bytes, digits, grouped, ms, safe, span } from "../format.ts";
+import { bytes, digits, grouped, ms, NONE, safe, span } from "../format.ts";
 import { shown, type RunData } from "../state.ts";
 import { useSelect } from "../store.ts";
 import { Choice, Section, Spark } from "./parts.tsx";
@@ -66,7 +66,9 @@ function columnsFor(phases: readonly string[], by: "rank" | "node", live: boolea
       cell: (row) =>
         row.doing && row.state === "live"
           ? `${safe(row.doing.phase)}${row.doing.since_s !== null && row.doing.since_s >= 1 ? ` ${span(row.doing.since_s)}` : ""}`
-          : row.state,
+          : isRecorded && row.state === "gone" // a run that went on: its file does not tell what it did
+            ? NONE
+            : row.state,
     },
   ];
 }

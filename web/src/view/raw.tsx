@@ -1,7 +1,7 @@
 // Raw numbers: every block that the charts were drawn from, and what the run was.
 import type { RunData } from "../state.ts";
 import type { Summary } from "../api.ts";
-import { runPath } from "../api.ts";
+import { isRecorded, runPath } from "../api.ts";
 import { digits, grouped, ms, NONE, safe, shell, span } from "../format.ts";
 import { Section } from "./parts.tsx";
 
@@ -28,14 +28,16 @@ export function RawView({ run, summary }: { run: RunData; summary: Summary }) {
           ))}
         </dl>
       </details>
-      <p class="dim small">
-        As JSON:{" "}
-        {["summary", "series", "ranks", "heatmap", "resources", "events"].map((what) => (
-          <a key={what} href={runPath(run.key, what)} target="_blank" rel="noreferrer">
-            {what}
-          </a>
-        ))}
-      </p>
+      {!isRecorded && (
+        <p class="dim small">
+          As JSON:{" "}
+          {["summary", "series", "ranks", "heatmap", "resources", "events"].map((what) => (
+            <a key={what} href={runPath(run.key, what)} target="_blank" rel="noreferrer">
+              {what}
+            </a>
+          ))}
+        </p>
+      )}
     </Section>
   );
 }
