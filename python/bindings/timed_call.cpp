@@ -19,9 +19,16 @@ namespace {
 struct TimedCall {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* original;
-  Hook hook;
+  vectorcallfunc* inner;  // the original's own entry; null when its type has none
   uint8_t argument;
 };
+
+// The hooks of every step lie by the other data that a step touches, not where the heap had room.
+struct alignas(64) HotCall {
+  TimedCall call;
+};
+STEPSCOPE_HOT_DATA constinit std::array<HotCall, 4> g_hot_calls{};
+size_t g_hot_calls_used = 0;
 
 PyTypeObject* g_type = nullptr;
 PyObject* g_loader_number = nullptr;  // (loader) -> int
@@ -103,11 +110,15 @@ struct Arguments {
   Py_ssize_t count() const { return PyVectorcall_NARGS(nargsf); }
 };
 
-PyObject* call(TimedCall* self, const Arguments& a) {
-  return PyObject_Vectorcall(self->original, a.values, a.nargsf, a.names);
+// Straight into what it wraps: PyObject_Vectorcall and the linkage table on the way to it would be
+// cold lines.
+inline PyObject* call(TimedCall* self, const Arguments& a) {
+  if (self->inner == nullptr) [[unlikely]]
+    return PyObject_Vectorcall(self->original, a.values, a.nargsf, a.names);
+  return (*self->inner)(self->original, a.values, a.nargsf, a.names);
 }
 
-STEPSCOPE_HOT_CODE PyObject* on_span(TimedCall* self, const Arguments& a) {
+PyObject* on_span(TimedCall* self, const Arguments& a) {
   if (nesting.spans > 0 || !awake()) return call(self, a);
   ++nesting.spans;
   rec().begin(self->argument);
@@ -248,50 +259,78 @@ PyObject* on_to_device(TimedCall* self, const Arguments& a) {
   return result;
 }
 
-PyObject* on_profiler(TimedCall* self, const Arguments& a, bool open) {
+template <bool kOpen>
+PyObject* on_profiler(TimedCall* self, const Arguments& a) {
   if (!awake()) return call(self, a);
   const auto profiler = static_cast<uint8_t>(Phase::kProfiler);
-  if (open) rec().profiler_window(true);
+  if (kOpen) rec().profiler_window(true);
   rec().begin(profiler);
   PyObject* result = call(self, a);
   rec().end(profiler, result == nullptr);
-  if (!open) rec().profiler_window(false);
+  if (!kOpen) rec().profiler_window(false);
   return result;
 }
 
-STEPSCOPE_HOT_CODE PyObject* timed_vectorcall(PyObject* object, PyObject* const* values,
-                                              size_t nargsf, PyObject* names) {
-  auto* self = reinterpret_cast<TimedCall*>(object);
-  const Arguments a{values, nargsf, names};
-  switch (self->hook) {
+using Handler = PyObject* (*)(TimedCall*, const Arguments&);
+
+// Each hook is entered by a function of its own: one for all would look its case up in a table.
+template <Handler kHandler>
+PyObject* entry(PyObject* self, PyObject* const* values, size_t nargsf, PyObject* names) {
+  return kHandler(reinterpret_cast<TimedCall*>(self), {values, nargsf, names});
+}
+
+template <Handler kHandler>  // of every step
+STEPSCOPE_HOT_CODE PyObject* hot_entry(PyObject* self, PyObject* const* values, size_t nargsf,
+                                       PyObject* names) {
+  return kHandler(reinterpret_cast<TimedCall*>(self), {values, nargsf, names});
+}
+
+vectorcallfunc entry_of(Hook hook) {
+  switch (hook) {
     case Hook::kSpan:
-      return on_span(self, a);
+      return entry<on_span>;
     case Hook::kIter:
-      return on_iter(self, a);
+      return entry<on_iter>;
     case Hook::kIterInit:
-      return on_iter_init(self, a);
+      return entry<on_iter_init>;
     case Hook::kFetch:
-      return on_fetch(self, a);
+      return hot_entry<on_fetch>;
     case Hook::kBackward:
-      return on_backward(self, a);
+      return hot_entry<on_backward>;
     case Hook::kForward:
-      return on_forward(self, a);
+      return entry<on_forward>;
     case Hook::kSync:
-      return on_sync(self, a);
+      return entry<on_sync>;
     case Hook::kIssue:
-      return on_issue(self, a);
+      return entry<on_issue>;
     case Hook::kWait:
-      return on_wait(self, a);
+      return entry<on_wait>;
     case Hook::kMaybeStep:
-      return on_maybe_step(self, a);
+      return entry<on_maybe_step>;
     case Hook::kToDevice:
-      return on_to_device(self, a);
+      return entry<on_to_device>;
     case Hook::kProfilerOpen:
-      return on_profiler(self, a, true);
+      return entry<on_profiler<true>>;
     case Hook::kProfilerClose:
-      return on_profiler(self, a, false);
+      return entry<on_profiler<false>>;
   }
-  return call(self, a);
+  return nullptr;
+}
+
+TimedCall* new_timed_call(bool every_step) {
+  if (!every_step || g_hot_calls_used == g_hot_calls.size()) return PyObject_New(TimedCall, g_type);
+  TimedCall* call = &g_hot_calls[g_hot_calls_used++].call;
+  PyObject_Init(reinterpret_cast<PyObject*>(call), g_type);
+  Py_INCREF(call);  // the heap must never get it
+  return call;
+}
+
+vectorcallfunc* own_entry(PyObject* callable) {
+  PyTypeObject* type = Py_TYPE(callable);
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HAVE_VECTORCALL)) return nullptr;
+  auto* entry = reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(callable) +
+                                                  type->tp_vectorcall_offset);
+  return *entry == nullptr ? nullptr : entry;
 }
 
 PyObject* timed_get(PyObject* self, PyObject* instance, PyObject* /*owner*/) {
@@ -336,11 +375,11 @@ bool init_timed_call() {
 }
 
 PyObject* timed_call(PyObject* original, Hook hook, uint8_t argument) {
-  auto* self = PyObject_New(TimedCall, g_type);
+  TimedCall* self = new_timed_call(hook == Hook::kFetch || hook == Hook::kBackward);
   if (self == nullptr) return nullptr;
-  self->vectorcall = timed_vectorcall;
+  self->vectorcall = entry_of(hook);
   self->original = Py_NewRef(original);
-  self->hook = hook;
+  self->inner = own_entry(original);
   self->argument = argument;
   return reinterpret_cast<PyObject*>(self);
 }
