@@ -3,8 +3,9 @@
 //
 // Each node is a Link as an agent has it, but all of them are fed by one thread. Prints whether the
 // hub kept up (steps that it has at the end, and how far it was behind at the worst), how old its
-// verdict was (a slow rank is begun in mid-run: seconds until the hub's log names a new verdict),
-// and what memory it took.
+// verdict was, and what memory it took. The input of every rank becomes slow in mid-run: seconds from
+// there, and from the step on which the engine, asked of two such ranks after every step, gives the new
+// verdict, until the hub's log has it.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -26,6 +27,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "engine/engine.h"
 #include "hub/link.h"
 
 namespace {
@@ -118,6 +120,36 @@ StepSample step_of(int32_t rank, int64_t number, int64_t begin_ns, bool slow,
   return s;
 }
 
+RankHistory rank_of(int32_t rank, int32_t world_size, const std::string& node) {
+  RankHistory history;
+  history.rank = rank;
+  history.world_size = world_size;
+  history.pid = 1000 + rank;
+  history.facts = 0x36;  // loader, DDP, root module
+  history.node = node;
+  return history;
+}
+
+// Two ranks of the same job in this process, without noise of the machine or a hub.
+class Reference {
+ public:
+  Reference() {
+    run_.live = true;
+    run_.nodes.emplace_back().node = "reference";
+    for (int32_t r = 0; r < 2; ++r) run_.ranks.push_back(rank_of(r, 2, "reference"));
+  }
+  // Whether input bounds the run as a whole with this step.
+  bool input_bound_with(int64_t number, int64_t begin_ns, bool slow) {
+    for (RankHistory& rank : run_.ranks)
+      rank.add(step_of(rank.rank, number, begin_ns, slow, random_), run_.settings);
+    return engine::diagnose(run_).front().code == "INPUT_BOUND";
+  }
+
+ private:
+  RunHistory run_;
+  std::minstd_rand random_{2};
+};
+
 struct Sender {
   RunHistory run;
   std::unique_ptr<hub::Link> link;
@@ -129,14 +161,8 @@ std::vector<Sender> make_senders(const Setup& setup, const Hub& hub) {
   for (int32_t n = 0; n < setup.nodes; ++n) {
     Sender& sender = senders[static_cast<size_t>(n)];
     sender.run.nodes.emplace_back().node = "node" + std::to_string(n);
-    for (int32_t r = 0; r < each; ++r) {
-      RankHistory& rank = sender.run.ranks.emplace_back();
-      rank.rank = n * each + r;
-      rank.world_size = setup.ranks;
-      rank.pid = 1000 + r;
-      rank.facts = 0x36;  // loader, DDP, root module
-      rank.node = sender.run.nodes[0].node;
-    }
+    for (int32_t r = 0; r < each; ++r)
+      sender.run.ranks.push_back(rank_of(n * each + r, setup.ranks, sender.run.nodes[0].node));
     hub::LinkOptions options{.hub = {.host = "127.0.0.1", .port = hub.port, .tls = false},
                              .token = {"a token for the benchmark only"},
                              .tls = {},
@@ -175,7 +201,8 @@ int run(const Setup& setup) {
   const int64_t begin_ns = monotonic_ns();
   const int64_t step_ns = kSecond / setup.rate;
   const int64_t steps = int64_t{setup.seconds} * setup.rate, slow_from = steps / 2;
-  int64_t slow_ns = 0, named_ns = 0, late_ns = 0;
+  int64_t slow_ns = 0, true_ns = 0, named_ns = 0, late_ns = 0;
+  Reference reference;
   size_t lines_before = 0;
   const double cpu_before = cpu_s(hub.pid);
   for (int64_t number = 0; number < steps; ++number) {
@@ -187,6 +214,8 @@ int run(const Setup& setup) {
       slow_ns = monotonic_ns();
       lines_before = content(hub.log).size();
     }
+    if (true_ns == 0 && reference.input_bound_with(number, due_ns, number >= slow_from))
+      true_ns = monotonic_ns();
     for (Sender& sender : senders) {
       for (RankHistory& rank : sender.run.ranks) {
         rank.add(step_of(rank.rank, number, due_ns, number >= slow_from, random),
@@ -215,7 +244,9 @@ int run(const Setup& setup) {
   const auto& summary = summaries.front();
   const double drain = static_cast<double>(monotonic_ns() - end_ns) / 1e9;
   const double late = static_cast<double>(late_ns) / 1e9;
-  const double named = named_ns == 0 ? -1 : static_cast<double>(named_ns - slow_ns) / 1e9;
+  const auto until_named = [&](int64_t from_ns) {
+    return named_ns == 0 ? -1 : static_cast<double>(named_ns - from_ns) / 1e9;
+  };
   const int64_t most_mb = status_kb(hub.pid, "VmHWM:") / 1024;
   const bool complete = summary && summary->complete();
   std::printf(
@@ -223,15 +254,18 @@ int run(const Setup& setup) {
       setup.ranks, static_cast<long long>(steps), seconds, late);
   std::printf("hub          %.2f cores; at most %lld MB while running, %lld MB with the end\n",
               cpu / seconds, static_cast<long long>(running_mb), static_cast<long long>(most_mb));
-  std::printf("verdict      a new one %.1f s after its cause began (-1: none)\n", named);
+  std::printf(
+      "verdict      a new one %.1f s after it was true of the run, %.1f s after its cause (-1: "
+      "none)\n",
+      until_named(true_ns), until_named(slow_ns));
   std::printf("end          summary after %.1f s: %s\n", drain,
               complete ? "complete" : "not complete");
   if (summary) std::printf("%s\n", summary->card().c_str());
   std::printf(
       "{\"ranks\": %d, \"hub_cores\": %.3f, \"hub_mb\": %lld, \"senders_late_s\": %.3f, "
-      "\"verdict_s\": %.2f, \"end_s\": %.2f, \"complete\": %s}\n",
-      setup.ranks, cpu / seconds, static_cast<long long>(most_mb), late, named, drain,
-      complete ? "true" : "false");
+      "\"verdict_age_s\": %.2f, \"verdict_s\": %.2f, \"end_s\": %.2f, \"complete\": %s}\n",
+      setup.ranks, cpu / seconds, static_cast<long long>(most_mb), late, until_named(true_ns),
+      until_named(slow_ns), drain, complete ? "true" : "false");
   senders.clear();
   kill(hub.pid, SIGTERM);
   waitpid(hub.pid, nullptr, 0);
