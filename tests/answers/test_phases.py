@@ -5,6 +5,8 @@ so.
 import pytest
 from observing import Ran, check_summary, observe, script, together
 
+pytestmark = pytest.mark.alone
+
 # name: (options of phases.py, verdict, phase, severity)
 LOST = {
     "input": ("--input 12 --forward 4", "INPUT_BOUND", "input", "critical"),

@@ -22,6 +22,8 @@ from observing import (
     torchrun,
 )
 
+pytestmark = pytest.mark.alone
+
 # loop of ranks.py: (rank that loses time, the phase it is in)
 LOOPS = {
     "input": (1, "input"),

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from observing import Ran, observe, torchrun
 
+pytestmark = pytest.mark.alone
+
 # fault and loop: (ranks, the slow one, the phase of the finding, its cause)
 RUNS = {
     "input": (2, 1, "input", "input"),

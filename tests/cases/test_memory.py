@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from observing import ROOT, Ran, observe, script, together
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
@@ -76,7 +78,6 @@ def agents() -> dict[int, int]:
     return found
 
 
-@pytest.mark.slow
 def test_M11_a_very_long_run_keeps_memory_and_files_bounded(tmp_path: Path, cpp_loop: str) -> None:
     """200,000 steps: the agent grows no more after a fifth of them, and run.db stays small."""
     from observing import STEPSCOPE, environment

@@ -99,7 +99,6 @@ def test_one_kill_of_each(tmp_path: Path, cpp_loop: str, part: str) -> None:
     one_kill(tmp_path, cpp_loop, part, at_s=0.4, steps=600)
 
 
-@pytest.mark.slow
 def test_kills_at_random_instants(tmp_path: Path, cpp_loop: str) -> None:
     print(f"STEPSCOPE_TEST_SEED={SEED}")
     chance = random.Random(SEED)

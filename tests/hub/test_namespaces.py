@@ -26,7 +26,7 @@ import pytest
 from cli.commands import agent_of, kill, only_run, summary_in, wait_for
 from observing import STEPSCOPE, environment
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.alone
 
 HERE = Path(__file__).parent
 SCRIPT = HERE / "train_ddp.py"

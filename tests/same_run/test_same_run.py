@@ -145,7 +145,6 @@ CASES = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_C05_dynamo_counts_the_same(dynamo: dict[str, Ran], name: str) -> None:
     bare, observed = dynamo["bare"].finished().measured, dynamo["observed"].finished().measured
