@@ -15,15 +15,6 @@ constexpr size_t kMaxRanksOfUpdate = 4096;
 constexpr size_t kMaxRunNotices = 64;
 constexpr int64_t kSilentNs = 5'000'000'000;   // a lost node's ranks may be taken by another then
 constexpr int64_t kStepless = 30'000'000'000;  // so may those that make no step for so long
-// Of all ranks together; what is kept of each depends on how many there are. About 300, 900 and 120
-// bytes each; judging them takes as much again for a moment.
-constexpr size_t kRawBudget = 500'000, kRollupBudget = 80'000, kMemoryBudget = 500'000;
-constexpr size_t kLeastRaw = 120, kLeastRollups = 20, kLeastMemory = 120;
-
-size_t share_of(size_t budget, size_t ranks, size_t least, size_t most) {
-  return std::clamp(budget / std::max<size_t>(ranks, 1), least, most);
-}
-
 int64_t counted(const pb::Totals& totals) { return totals.steps() + totals.failed_steps(); }
 
 // Of this node's history of the rank. A rank that came to the node later has its earlier steps in base.
@@ -195,13 +186,6 @@ Status Job::take_steps(pb::StoredRank& stored, const pb::RankUpdate& update, Ran
   return ok();
 }
 
-void Job::keep_bounded(RankHistory& history) const {
-  const size_t ranks = run_.ranks.size();
-  history.keep(share_of(kRawBudget, ranks, kLeastRaw, RankHistory::kMaxRaw),
-               share_of(kRollupBudget, ranks, kLeastRollups, RankHistory::kMaxRollups),
-               share_of(kMemoryBudget, ranks, kLeastMemory, RankHistory::kMaxMemory));
-}
-
 Status Job::take_rank(size_t number, const pb::RankUpdate& update, int64_t now_ns, Taken& taken) {
   const int32_t rank = update.rank();
   if (rank < 0 || rank >= kMaxRank) return Error{"rank " + std::to_string(rank) + " is none", ""};
@@ -249,7 +233,7 @@ Status Job::take_rank(size_t number, const pb::RankUpdate& update, int64_t now_n
       (history.first_begin_ns == 0 || first_ns < history.first_begin_ns))
     history.first_begin_ns = first_ns;
   history.doing = update.has_doing() ? doing_of(update.doing()) : std::nullopt;
-  keep_bounded(history);
+  history.keep_share(run_.ranks.size());
   return ok();
 }
 

@@ -79,7 +79,6 @@ class Job {
   Status take_rank(size_t node, const pb::RankUpdate& update, int64_t now_ns, Taken& taken);
   Status take_steps(pb::StoredRank& stored, const pb::RankUpdate& update, RankHistory& history);
   int64_t shift_for(pb::StoredRank& stored, int64_t begin_ns, const RankHistory& history) const;
-  void keep_bounded(RankHistory& history) const;
 
   RunHistory run_;
   std::vector<Node> nodes_;  // as run_.nodes

@@ -236,6 +236,16 @@ void RankHistory::keep(size_t max_raw, size_t max_rollups, size_t max_memory) {
   while (memory.size() > std::max<size_t>(max_memory, 1)) halve(memory);
 }
 
+// About 300, 900 and 120 bytes each; judging them takes as much again for a moment. The engine's window must fit
+// into the raw steps, and ten blocks of a level that are not one of the next.
+void RankHistory::keep_share(size_t ranks) {
+  const auto share = [ranks](size_t budget, size_t least, size_t most) {
+    return std::clamp(budget / std::max<size_t>(ranks, 1), least, most);
+  };
+  keep(share(500'000, 120, kMaxRaw), share(80'000, 20, kMaxRollups),
+       share(500'000, 120, kMaxMemory));
+}
+
 // From the coarsest level down: a block is taken only where its first child was trimmed a level
 // below, and what it covers is skipped there. So every steady step of the run is in exactly one
 // block.

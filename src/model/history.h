@@ -107,6 +107,8 @@ struct RankHistory {
   void add(const MemorySample& sample);
   // Keeps less than the constants above allow: many ranks in one memory (the hub's).
   void keep(size_t max_raw, size_t max_rollups, size_t max_memory);
+  // The same for one of `ranks`: what all of them keep together is bounded, for thousands to about a gigabyte.
+  void keep_share(size_t ranks);
   // Steady steps of the whole run, oldest first: coarse blocks where raw was trimmed, single steps where not, or, for
   // a tenth of the work, blocks of ten there too.
   enum class Finest { kStep, kTenSteps };
