@@ -9,6 +9,7 @@
 #include "cli/segment_folder.h"
 #include "engine/engine.h"
 #include "serve/client.h"
+#include "store/store.h"
 
 namespace stepscope::cli {
 namespace {
@@ -84,13 +85,14 @@ Result<std::string> summary_of(const std::string& run_folder, bool pretty) {
   if (auto live = ask_agent(run_folder, pretty ? "/v1/summary" : "/v1/summary?compact"))
     return std::move(*live);
   auto written = read_file(run_folder + "/summary.json");
-  const auto history = read_history(run_folder);
-  const bool final = written && (!history || !history->live);
+  const auto unfinished = store::Store::is_live(run_folder);
+  const bool final = written && (!unfinished || !*unfinished);
   // What a hub wrote is on one line already, and of more ranks than run.db.
-  if (final && (pretty || !history || has_summary_of_hub(run_folder))) return std::move(*written);
+  if (final && (pretty || has_summary_of_hub(run_folder))) return std::move(*written);
   const auto summary = stored_summary(run_folder);
-  if (!summary) return summary.error();
-  return report::to_json(*summary, pretty) + "\n";
+  if (summary) return report::to_json(*summary, pretty) + "\n";
+  if (final) return std::move(*written);
+  return summary.error();
 }
 
 }  // namespace stepscope::cli

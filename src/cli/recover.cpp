@@ -11,6 +11,7 @@
 #include "cli/recording.h"
 #include "cli/segment_folder.h"
 #include "store/reading.h"
+#include "store/store.h"
 
 namespace stepscope::cli {
 namespace {
@@ -91,13 +92,15 @@ Recovery finish_segment_folder(const std::string& folder, std::string* said) {
 void finish_dead_run(const std::string& folder) { (void)finish_segment_folder(folder); }
 
 Status finish_run_folder(const std::string& run_folder) {
+  const auto live = store::Store::is_live(run_folder);
+  if (!live) return live.error();
+  if (!*live) return ok();
   RunHistory history;  // without its steps, and without a reader left in the file that is finished
   {
     const auto reading = store::Reading::open(run_folder);
     if (!reading) return reading.error();
     history = reading->run();
   }
-  if (!history.live) return ok();
   RunInfo info{.folder = run_folder,
                .id = history.id,
                .name = history.name,

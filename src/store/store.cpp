@@ -118,6 +118,18 @@ Result<RunHistory> Store::read(const std::string& run_folder) {
   return read_database(file->database(), run_folder);
 }
 
+Result<bool> Store::is_live(const std::string& run_folder) {
+  auto file = ReadOnly::open(run_folder);
+  if (!file) return file.error();
+  Database& database = file->database();
+  const Result<Content> content = identify(database);
+  if (!content) return content.error();
+  if (*content != Content::kRun) return true;  // killed before its first commit
+  const bool ended = database.integer("SELECT count(*) FROM runs WHERE state = 'ended'") != 0;
+  if (!database.good()) return database.take_error("read");
+  return !ended;
+}
+
 Status Store::commit(const RunHistory& run, const Batch& batch) {
   if (impl_->one_file) {
     if (Status s = set_live_mode(impl_->database); !s) return s;

@@ -39,6 +39,8 @@ class Store {
       const std::string& run_folder);  // to go on, or to finish what a kill left
   static Result<RunHistory> read(
       const std::string& run_folder);  // live, ended, or left by a kill; changes nothing
+  // RunHistory::live of it, and no more is read.
+  static Result<bool> is_live(const std::string& run_folder);
 
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;

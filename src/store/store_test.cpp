@@ -43,9 +43,11 @@ TEST(Store, GivesBackEveryField) {
         store->commit(run, {{{7, ~uint64_t{0}, 12, bytes}, {-1, 3, uint64_t{1} << 40, ""}}}));
     expect_same(run, store->load());
     expect_same(run, Store::read(folder.path));
+    EXPECT_TRUE(*Store::is_live(folder.path));
     ASSERT_TRUE(store->finish(run, {}));
     run.live = false;
     expect_same(run, Store::read(folder.path));
+    EXPECT_FALSE(*Store::is_live(folder.path));
 
     const auto positions = store->positions();
     ASSERT_TRUE(positions);
