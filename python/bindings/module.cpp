@@ -7,6 +7,8 @@
 
 #include "contexts.h"
 #include "groups.h"
+#include "loader_hooks.h"
+#include "loading.h"
 #include "marks.h"
 #include "module_slot.h"
 #include "session.h"
@@ -56,12 +58,16 @@ void bind_session(nb::module_& m) {
         nb::arg("local_world_size"), nb::arg("node_rank"), nb::arg("attempt"), nb::arg("run_id"),
         nb::arg("python_version"), nb::arg("torch_version"), nb::arg("executable"),
         "Make this process's segment. Raises RuntimeError when there is no room.");
-  m.def("close_segment", [] { rec().close(); });
+  m.def("close_segment", [] {
+    flush_loading();
+    rec().close();
+  });
   m.def("switch_off", [] { hot().state.store(State::kOff); }, "Record nothing in this process.");
   m.def(
       "after_fork",
       [] {
         forget_all_groups();
+        forget_loading();
         hot().state.store(State::kAsleep);
       },
       "In a forked child: silent until its own first training event.");
@@ -129,7 +135,17 @@ void bind_hooks(nb::module_& m) {
       .value("MAYBE_STEP", Hook::kMaybeStep)
       .value("TO_DEVICE", Hook::kToDevice)
       .value("PROFILER_OPEN", Hook::kProfilerOpen)
-      .value("PROFILER_CLOSE", Hook::kProfilerClose);
+      .value("PROFILER_CLOSE", Hook::kProfilerClose)
+      .value("LOADER_FETCH", Hook::kLoaderFetch)
+      .value("LOADER_PART", Hook::kLoaderPart)
+      .value("LOADER_PICKLE", Hook::kLoaderPickle)
+      .value("LOADER_NEXT", Hook::kLoaderNext)
+      .value("LOADER_POLL", Hook::kLoaderPoll)
+      .value("LOADER_RECEIVE", Hook::kLoaderReceive)
+      .value("LOADER_TRY_GET", Hook::kLoaderTryGet)
+      .value("LOADER_PIN", Hook::kLoaderPin)
+      .value("LOADER_FETCHER_MADE", Hook::kLoaderFetcherMade)
+      .value("LOADER_START", Hook::kLoaderStart);
   m.def(
       "timed_call",
       [](nb::object original, Hook hook, uint8_t argument) {
@@ -161,5 +177,6 @@ NB_MODULE(_native, m) {
   bind_hooks(m);
   bind_constants(m);
   bind_stragglers(m);
+  bind_loading(m);
   if (PyModule_AddFunctions(m.ptr(), mark_functions) != 0) throw nb::python_error();
 }

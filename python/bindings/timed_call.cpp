@@ -9,6 +9,7 @@
 #include "base/hot.h"
 #include "batch_size.h"
 #include "groups.h"
+#include "loader_hooks.h"
 #include "marks.h"
 #include "module_slot.h"
 #include "session.h"
@@ -20,6 +21,7 @@ struct TimedCall {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* original;
   vectorcallfunc* inner;  // the original's own entry; null when its type has none
+  Hook hook;
   uint8_t argument;
 };
 
@@ -271,6 +273,10 @@ PyObject* on_profiler(TimedCall* self, const Arguments& a) {
   return result;
 }
 
+PyObject* on_loader(TimedCall* self, const Arguments& a) {
+  return loader_hook(self->hook, self->argument, self->original, {a.values, a.nargsf, a.names});
+}
+
 using Handler = PyObject* (*)(TimedCall*, const Arguments&);
 
 // Each hook is entered by a function of its own: one for all would look its case up in a table.
@@ -313,8 +319,9 @@ vectorcallfunc entry_of(Hook hook) {
       return entry<on_profiler<true>>;
     case Hook::kProfilerClose:
       return entry<on_profiler<false>>;
+    default:
+      return entry<on_loader>;
   }
-  return nullptr;
 }
 
 TimedCall* new_timed_call(bool every_step) {
@@ -338,7 +345,44 @@ PyObject* timed_get(PyObject* self, PyObject* instance, PyObject* /*owner*/) {
   return PyMethod_New(self, instance);
 }
 
+// Whether `self` stands in its module under the name that what it wraps has.
+bool stands_for_original(PyObject* self, PyObject* original, PyObject** name) {
+  PyObject* module_name = PyObject_GetAttrString(original, "__module__");
+  *name = PyObject_GetAttrString(original, "__qualname__");
+  PyObject* at = module_name == nullptr ? nullptr : PyImport_GetModule(module_name);
+  Py_XDECREF(module_name);
+  PyObject* parts = *name == nullptr || !PyUnicode_Check(*name)
+                        ? nullptr
+                        : PyUnicode_Split(*name, interned("."), -1);
+  for (Py_ssize_t i = 0; at != nullptr && parts != nullptr && i < PyList_GET_SIZE(parts); ++i) {
+    PyObject* next = PyObject_GetAttr(at, PyList_GET_ITEM(parts, i));
+    Py_DECREF(at);
+    at = next;
+  }
+  Py_XDECREF(parts);
+  Py_XDECREF(at);
+  PyErr_Clear();
+  return at == self && *name != nullptr;
+}
+
+// pickle and copy find what is wrapped by the name that it has in its module, where we stand, or by
+// itself: not every callable can be pickled through its own methods.
+PyObject* reduce_to_original(PyObject* self, PyObject*) {
+  PyObject* original = reinterpret_cast<TimedCall*>(self)->original;
+  PyObject* name = nullptr;
+  if (stands_for_original(self, original, &name)) return name;
+  Py_XDECREF(name);
+  PyObject* copy = PyImport_ImportModule("copy");
+  PyObject* identity = copy == nullptr ? nullptr : PyObject_GetAttrString(copy, "copy");
+  Py_XDECREF(copy);
+  return identity == nullptr ? nullptr : Py_BuildValue("(N(O))", identity, original);
+}
+PyMethodDef g_reduce = {"__reduce_ex__", reduce_to_original, METH_O, nullptr};
+
 PyObject* timed_getattr(PyObject* self, PyObject* name) {
+  if (reinterpret_cast<TimedCall*>(self)->hook >= Hook::kLoaderFetch &&
+      PyUnicode_CompareWithASCIIString(name, "__reduce_ex__") == 0)
+    return PyCFunction_New(&g_reduce, self);
   return PyObject_GetAttr(reinterpret_cast<TimedCall*>(self)->original, name);
 }
 
@@ -350,11 +394,31 @@ PyObject* timed_repr(PyObject* self) {
   return PyObject_Repr(reinterpret_cast<TimedCall*>(self)->original);
 }
 
+// Equal to what it wraps, also as a key.
+Py_hash_t timed_hash(PyObject* self) {
+  return PyObject_Hash(reinterpret_cast<TimedCall*>(self)->original);
+}
+PyObject* timed_compare(PyObject* self, PyObject* other, int operation) {
+  if (Py_IS_TYPE(other, g_type)) other = reinterpret_cast<TimedCall*>(other)->original;
+  return PyObject_RichCompare(reinterpret_cast<TimedCall*>(self)->original, other, operation);
+}
+
+// Those of a loader's epoch go with it, and what they wrap (a queue's pipe) with them.
+void timed_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  Py_XDECREF(reinterpret_cast<TimedCall*>(self)->original);
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
 PyMemberDef g_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(TimedCall, vectorcall), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 
-PyType_Slot g_slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+PyType_Slot g_slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(timed_dealloc)},
+                         {Py_tp_hash, reinterpret_cast<void*>(timed_hash)},
+                         {Py_tp_richcompare, reinterpret_cast<void*>(timed_compare)},
+                         {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                          {Py_tp_descr_get, reinterpret_cast<void*>(timed_get)},
                          {Py_tp_getattro, reinterpret_cast<void*>(timed_getattr)},
                          {Py_tp_setattro, reinterpret_cast<void*>(timed_setattr)},
@@ -380,6 +444,7 @@ PyObject* timed_call(PyObject* original, Hook hook, uint8_t argument) {
   self->vectorcall = entry_of(hook);
   self->original = Py_NewRef(original);
   self->inner = own_entry(original);
+  self->hook = hook;
   self->argument = argument;
   return reinterpret_cast<PyObject*>(self);
 }

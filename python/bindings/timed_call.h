@@ -25,11 +25,22 @@ enum class Hook : uint8_t {
   kToDevice,       // Tensor.to, Tensor.cuda, Tensor.copy_
   kProfilerOpen,   // torch.autograd.profiler.profile._start_trace
   kProfilerClose,  // ... .__exit__
+  // loading: see loader_hooks.h
+  kLoaderFetch,        // _MapDatasetFetcher.fetch(self, index), and of the iterable one
+  kLoaderPart,         // a call inside a fetch: argument = LoaderPart or a transform's number
+  kLoaderPickle,       // ForkingPickler.dumps, in workers
+  kLoaderNext,         // _MultiProcessingDataLoaderIter._next_data(self)
+  kLoaderPoll,         // of the pipe that batches come through
+  kLoaderReceive,      // of the same pipe: recv_bytes
+  kLoaderTryGet,       // _MultiProcessingDataLoaderIter._try_get_data
+  kLoaderPin,          // torch.utils.data._utils.pin_memory.pin_memory
+  kLoaderFetcherMade,  // _DatasetKind.create_fetcher
+  kLoaderStart,        // _MultiProcessingDataLoaderIter.__init__(self, loader)
 };
 
 bool init_timed_call();  // once; false with a Python error set
 
-// New reference. `original` is kept for ever.
+// New reference, which keeps `original`.
 PyObject* timed_call(PyObject* original, Hook hook, uint8_t argument);
 
 // number, epoch_begins: (DataLoader) -> int, stays the same while it lives, never used again; the second

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import os
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 from stepscope import _native
 
 _note: Callable[[str], None] | None = None
+_folder = ""  # of the segments, once this process or the one it was forked from has one
 
 
 def set_note(note: Callable[[str], None]) -> None:
@@ -49,6 +51,7 @@ def start_without_run() -> None:
 
 def open_segment() -> bool:
     """Make this process's segment, at the first training event. False: record nothing here."""
+    global _folder
     if os.environ.get("STEPSCOPE") == "0" or not sys.platform.startswith("linux") or _is_worker():
         return False
     try:
@@ -58,23 +61,9 @@ def open_segment() -> bool:
             from stepscope import _runless
 
             folder, run_folder = _runless.start_agent(_launch_ranks())
-        torch: Any = sys.modules["torch"]
-        rank, local_rank, world_size, local_world_size = _ranks()
-        _native.open_segment(
-            folder=folder,
-            segment_bytes=_number("STEPSCOPE_SEGMENT_KB", 256) * 1024,
-            shm_share=float(os.environ.get("STEPSCOPE_SHM_SHARE", "0.05")),
-            rank=rank,
-            local_rank=local_rank,
-            world_size=world_size,
-            local_world_size=local_world_size,
-            node_rank=_number("GROUP_RANK", -1),
-            attempt=_number("TORCHELASTIC_RESTART_COUNT", 0),
-            run_id=os.environ.get("STEPSCOPE_RUN_ID", ""),
-            python_version="{}.{}.{}".format(*sys.version_info[:3]),
-            torch_version=str(torch.__version__),
-            executable=sys.executable or "",
-        )
+        _folder = folder
+        _native.open_segment(**_options(folder, _number("STEPSCOPE_SEGMENT_KB", 256)))
+        local_rank = _ranks()[1]
     except (OSError, RuntimeError, ValueError) as error:
         not_measured(f"not recording: {error}")
         return False
@@ -85,6 +74,37 @@ def open_segment() -> bool:
         atexit.register(_runless.print_card, run_folder)
     atexit.register(_native.close_segment)  # registered last, so it runs first
     return True
+
+
+def open_loading() -> None:
+    """Make the segment that this process's loading is recorded in. Without room it is not, and all
+    else goes on.
+    """
+    folder = os.environ.get("STEPSCOPE_SEGMENTS", "") or _folder
+    if not folder or os.environ.get("STEPSCOPE") == "0":
+        return
+    with contextlib.suppress(OSError, RuntimeError, ValueError):
+        _native.open_loading(**_options(folder, _number("STEPSCOPE_WORKER_SEGMENT_KB", 64)))
+
+
+def _options(folder: str, kilobytes: int) -> dict[str, Any]:
+    torch: Any = sys.modules["torch"]
+    rank, local_rank, world_size, local_world_size = _ranks()
+    return {
+        "folder": folder,
+        "segment_bytes": kilobytes * 1024,
+        "shm_share": float(os.environ.get("STEPSCOPE_SHM_SHARE", "0.05")),
+        "rank": rank,
+        "local_rank": local_rank,
+        "world_size": world_size,
+        "local_world_size": local_world_size,
+        "node_rank": _number("GROUP_RANK", -1),
+        "attempt": _number("TORCHELASTIC_RESTART_COUNT", 0),
+        "run_id": os.environ.get("STEPSCOPE_RUN_ID", ""),
+        "python_version": "{}.{}.{}".format(*sys.version_info[:3]),
+        "torch_version": str(torch.__version__),
+        "executable": sys.executable or "",
+    }
 
 
 def tell_ranks() -> int:

@@ -129,7 +129,8 @@ void Segment::push(const ring::EventValue& event) {
   const bool gap = std::exchange(gap_, false) || event.index > cursor_;
   cursor_ = event.index + 1;
   ++drained_;
-  if (is_worker()) return;
+  if (is_worker())
+    return loaders_.push(event, [this](uint8_t number) { return reader_.name(number); });
   if (is_time(event.t_ns)) last_event_ns_ = std::max(last_event_ns_, event.t_ns);
   if (gap) timeline_.missed();
   timeline_.push(event, records_);

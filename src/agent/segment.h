@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "agent/fold.h"
+#include "agent/loader_fold.h"
 #include "agent/position.h"
 #include "agent/timeline.h"
 #include "model/history.h"
@@ -55,6 +56,7 @@ class Segment {
   const ring::IdentityValue& identity() const { return identity_; }
   ring::Reader& reader() { return reader_; }
   Fold& fold() { return fold_; }
+  LoaderFold& loaders() { return loaders_; }  // of one that is_worker()
   Folded& out() { return out_; }
   bool alive() const { return alive_; }
   uint64_t drained() const { return drained_; }  // by this agent
@@ -83,6 +85,7 @@ class Segment {
   ring::IdentityValue identity_;
   Timeline timeline_;
   Fold fold_;
+  LoaderFold loaders_;
   std::vector<Record> records_;  // of one event, for the fold
   Folded out_;
   uint64_t cursor_;  // first event not drained

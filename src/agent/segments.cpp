@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/counters.h"
+#include "agent/loader_join.h"
 #include "agent/notices.h"
 #include "agent/segment.h"
 #include "base/file.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr size_t kBuffer = 1024;         // events a read
 constexpr uint64_t kThoroughEvery = 10;  // polls between two looks into /proc for a worker
+constexpr size_t kMostPids = 4096;       // workers that start anew each epoch never end to be new
 
 // The newest process of a rank.
 struct Holder {
@@ -51,6 +53,7 @@ struct Segments::Impl {
   std::map<int32_t, Counters> retired;  // of segments that are gone, by rank
   std::set<int32_t> pids;
   WorkerTotals workers;
+  LoaderJoin loaders;
   int64_t retired_worker_drops = 0;
   std::vector<ring::EventValue> buffer = std::vector<ring::EventValue>(kBuffer);
   std::optional<wire::Control> control;
@@ -67,6 +70,7 @@ struct Segments::Impl {
   void bind_leftovers(RunHistory& run);
   void hand_over(Segment& segment, RunHistory& run);
   void hand_over_all(RunHistory& run, Batch& batch);
+  void hand_over_loaders(RunHistory& run);
   void refresh(RunHistory& run);
   void refresh_rank(const Segment& segment, RankHistory& rank);
   void measure_fullest();
@@ -106,12 +110,12 @@ void Segments::Impl::open(const std::string& name, RunHistory& run) {
   const auto at = start.find({id.pid, id.nonce});
   const Position* from = at != start.end() ? &at->second : nullptr;
   auto segment = std::make_unique<Segment>(path, std::move(*reader), from);
-  pids.insert(id.pid);
+  if (!segment->is_worker() || pids.size() < kMostPids) pids.insert(id.pid);
   if (segment->is_worker())
     ++workers.processes;
   else if (from != nullptr)
     go_on(*segment, run);
-  if (control && !segment->is_worker()) segment->reader().control(*control);
+  if (control) segment->reader().control(*control);
   const auto later = [](const auto& a, const auto& b) {
     return a->identity().mono_ns < b->identity().mono_ns;
   };
@@ -222,8 +226,24 @@ void Segments::Impl::hand_over_all(RunHistory& run, Batch& batch) {
     hand_over(*segment, run);
     if (segment->moved()) batch.positions.push_back(segment->position());
   }
+  hand_over_loaders(run);
   refresh(run);
   measure_fullest();
+}
+
+// First what training processes tell, which says whose the workers are.
+void Segments::Impl::hand_over_loaders(RunHistory& run) {
+  for (const bool of_worker : {false, true})
+    for (const auto& segment : segments) {
+      LoaderFold& fold = segment->loaders();
+      if (!segment->is_worker() || fold.of_worker() != of_worker || fold.delta().empty()) continue;
+      const ring::IdentityValue& id = segment->identity();
+      std::optional<int32_t> rank;
+      for (const auto& [number, holder] : holders)
+        if (same_process(holder, id)) rank = number;
+      if (!rank && finished) rank = std::max(id.rank, 0);
+      loaders.add(fold, id.pid, rank, run);
+    }
 }
 
 void Segments::Impl::refresh_rank(const Segment& segment, RankHistory& rank) {
@@ -337,8 +357,8 @@ void Segments::finish(RunHistory& run, int64_t now_ns, Batch& batch) {
   for (const auto& segment : s.segments) segment->end(s.buffer);
   s.hand_over_all(run, batch);
   s.bind_leftovers(run);
-  s.hand_over_all(run, batch);
   s.finished = true;
+  s.hand_over_all(run, batch);
 }
 
 void Segments::release(const std::vector<Position>& committed) {
@@ -362,6 +382,7 @@ bool Segments::any_seen() const { return !impl_->pids.empty(); }
 double Segments::fullest() const { return impl_->fullest; }
 std::set<int32_t> Segments::pids() const { return impl_->pids; }
 const WorkerTotals& Segments::workers() const { return impl_->workers; }
+void Segments::sample_workers(RunHistory& run) { impl_->loaders.sample(run); }
 
 std::vector<RankNow> Segments::now() const {
   std::vector<RankNow> list;
@@ -386,8 +407,7 @@ std::vector<sampler::Process> Segments::rank_processes() const {
 
 void Segments::control(wire::Control word) {
   impl_->control = word;
-  for (const auto& segment : impl_->segments)
-    if (!segment->is_worker()) segment->reader().control(word);
+  for (const auto& segment : impl_->segments) segment->reader().control(word);
 }
 
 }  // namespace stepscope::agent

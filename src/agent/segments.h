@@ -57,7 +57,7 @@ struct RankNow {
   std::string phase;  // a phase's name or the user's; empty: nothing was ever recorded
 };
 
-// Dataloader workers seen so far; their events are drained and counted, not folded.
+// Segments of loading seen so far: of workers, and of training processes with loaders.
 struct WorkerTotals {
   int64_t processes = 0;
   int64_t records = 0;
@@ -101,7 +101,9 @@ class Segments {
   std::vector<sampler::Process> rank_processes() const;
   std::set<int32_t> pids() const;  // of all segments ever opened: who was observed
   const WorkerTotals& workers() const;
-  void control(wire::Control word);  // to every rank, also those that come later
+  // Adds what /proc says that each living worker has read, to run.loaders.
+  void sample_workers(RunHistory& run);
+  void control(wire::Control word);  // to every segment, also those that come later
 
  private:
   struct Impl;

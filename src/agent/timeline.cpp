@@ -74,6 +74,14 @@ void Timeline::apply(const ring::EventValue& event) {
   StepClock& clock = s_.clock;
   const bool grad_on = event.has(wire::kGradOn);
   switch (event.code) {
+    case EventCode::kLoader:  // stand in segments of their own: see LoaderFold
+    case EventCode::kLoaderWorker:
+    case EventCode::kLoaderStarted:
+    case EventCode::kLoaderPart:
+    case EventCode::kLoaderBatches:
+    case EventCode::kLoaderTaken:
+    case EventCode::kLoaderEpoch:
+    case EventCode::kLoaderName:
     case EventCode::kNone:
       return;
     case EventCode::kIterBegin:

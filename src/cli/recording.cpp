@@ -104,6 +104,7 @@ void Recording::sample(int64_t now_ns) {
     node = run_.nodes.end() - 1;
   }
   keep(sampler_.sample(ranks, now_ns, *node), now_ns);
+  segments_.sample_workers(run_);
 }
 
 void Recording::sample_memory(int64_t now_ns) {

@@ -5,12 +5,17 @@
 //   share = fetch_share + epoch_start_share
 //   fetch_share = (input - its part epoch_start) / step
 //   epoch_start_share = n x median / total time
-//   predicted_saving = share: input prefetched in time hides behind the rest of the step entirely
+//
+// Why, and what mending it would save, say the rules of input_cause.h from what was seen inside the
+// loader. Where nothing was seen (a user's own phase, a loader that is not torch's) the cause is
+// UNKNOWN, the advice general, and predicted_saving = share: input prefetched in time hides behind
+// the rest of the step entirely.
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "engine/claim.h"
+#include "engine/input_cause.h"
 #include "engine/words.h"
 
 namespace stepscope::engine {
@@ -70,6 +75,13 @@ int64_t ranks_on(const Context& context, const NodeHistory& node) {
   return std::max<int64_t>(count, 1);
 }
 
+std::string cores_text(const NodeHistory& node, int64_t ranks) {
+  const std::string limit =
+      node.cores_limit_reason.empty() ? "" : " (" + node.cores_limit_reason + ")";
+  return number(node.cores_usable) + (node.cores_usable == 1 ? " core is" : " cores are") +
+         " usable" + limit + " for " + plural(ranks, "rank", "ranks") + " on this node";
+}
+
 // Case D13: never from os.cpu_count(); from what this job may use, divided by the ranks on the
 // node.
 Advice workers_advice(const NodeHistory* node, int64_t ranks, double busy, double gain) {
@@ -81,11 +93,7 @@ Advice workers_advice(const NodeHistory* node, int64_t ranks, double busy, doubl
   if (node == nullptr || node->cores_usable <= 0) return advice;
   const double cores = node->cores_usable / static_cast<double>(ranks);
   const auto workers = std::max<int64_t>(1, static_cast<int64_t>(std::floor(cores)) - 1);
-  const std::string limit =
-      node->cores_limit_reason.empty() ? "" : " (" + node->cores_limit_reason + ")";
-  const std::string usable = number(node->cores_usable) +
-                             (node->cores_usable == 1 ? " core is" : " cores are") + " usable" +
-                             limit + " for " + plural(ranks, "rank", "ranks") + " on this node";
+  const std::string usable = cores_text(*node, ranks);
   if (busy >= kBusyCores * node->cores_usable) {
     advice.text = "Make loading cheaper before adding workers: " + usable + " and " + number(busy) +
                   " are busy.";
@@ -99,6 +107,7 @@ Advice workers_advice(const NodeHistory* node, int64_t ranks, double busy, doubl
   return advice;
 }
 
+// Where nothing was seen inside the loader.
 void advise(const Context& context, Finding& finding, int32_t worst, double fetch, double epoch) {
   const double total = fetch + epoch;
   const NodeHistory* node = node_of(context, worst);
@@ -127,6 +136,9 @@ void advise(const Context& context, Finding& finding, int32_t worst, double fetc
          "input time.",
          "Reading is a small part of the input time: packing then gains nothing."});
   }
+}
+
+void advise_pinning(const Context& context, Finding& finding) {
   if (!context.host_time_only)
     finding.advice.push_back(
         {"Leave pin_memory off: without an accelerator there is no copy it could speed up.", 0.0,
@@ -137,7 +149,8 @@ void advise(const Context& context, Finding& finding, int32_t worst, double fetc
          "Compare samples/s of two runs.", "The batch is small."});
 }
 
-std::string title(const Context& context, double share, double epoch, const Worst& worst) {
+std::string title(const Context& context, double share, double epoch, const Worst& worst,
+                  const std::string& why) {
   const bool mostly_epoch = epoch >= kMostOfIt * share;
   std::string text =
       percent(share) + (mostly_epoch ? " of the time" : " of each step") + " waits for data";
@@ -145,6 +158,7 @@ std::string title(const Context& context, double share, double epoch, const Wors
     text += ", " + percent(epoch) + " at epoch starts";
   else if (epoch >= kAlsoWorthMending * share)
     text += ", epoch starts " + percent(epoch);
+  if (!why.empty()) text += ": " + why;
   if (context.host_time_only) text += " (host time)";
   if (worst.stands_out) text += "  (rank " + std::to_string(worst.rank) + " worst)";
   return text;
@@ -166,6 +180,77 @@ void add_cores(const Context& context, Finding& finding, const NodeHistory* node
     add_evidence(finding, "cpu_throttled_share", *throttled, "share");
 }
 
+std::optional<double> mean_of(const RankHistory& rank,
+                              std::optional<double> MemorySample::* reading) {
+  double sum = 0, count = 0;
+  for (const MemorySample& sample : rank.memory) {
+    if (!(sample.*reading) || sample.step < 0) continue;
+    sum += *(sample.*reading);
+    count += 1;
+  }
+  return count > 0 ? std::optional(sum / count) : std::nullopt;
+}
+
+// D14: until the limit of the group or machine, without page cache.
+void add_memory(const RankHistory& rank, const NodeHistory& node, InputCase& input) {
+  if (node.memory_limit_bytes && node.memory_bytes.count > 0)
+    input.memory_left_bytes =
+        static_cast<double>(*node.memory_limit_bytes) - node.memory_bytes.peak;
+  int64_t pss = 0;
+  for (const MemorySample& sample : rank.memory)
+    pss = std::max(pss, sample.worker_pss_bytes.value_or(0));
+  if (pss > 0 && input.workers() > 0)
+    input.worker_bytes = static_cast<double>(pss) / input.workers();
+}
+
+std::optional<InputCause> find_cause(const Context& context, const Worst& worst, double fetch,
+                                     double epoch) {
+  const LoaderHistory* history = training_loader(context.run, worst.rank);
+  const Shares::Rank* rank = nullptr;
+  for (const Shares::Rank& r : context.shares.ranks())
+    if (r.history->rank == worst.rank) rank = &r;
+  if (history == nullptr || rank == nullptr) return std::nullopt;
+  const LoaderView view(*history);
+  InputCase input{.loader = view,
+                  .step_ms = rank->mean_ns / 1e6,
+                  .fetch_share = fetch,
+                  .epoch_share = epoch,
+                  .cores_why = ""};
+  const RankHistory& r = *rank->history;
+  const int64_t steady = r.steps - r.warmup_steps;
+  if (r.steady_fetches > 0 && steady > 0)
+    input.batches_per_step = static_cast<double>(r.steady_fetches) / static_cast<double>(steady);
+  input.train_core_wait_share = mean_of(r, &MemorySample::cpu_wait_share);
+  input.train_cores = mean_of(r, &MemorySample::cpu_cores);
+  if (const NodeHistory* node = node_of(context, worst.rank)) {
+    const int64_t ranks = ranks_on(context, *node);
+    input.ranks = static_cast<int32_t>(ranks);
+    input.cores = node->cores_usable / static_cast<double>(ranks);
+    if (node->cores_usable > 0) input.cores_why = cores_text(*node, ranks);
+    input.throttled_share = node->cpu_throttled_share.average();
+    add_memory(r, *node, input);
+  }
+  InputCause cause = input_cause(input);
+  const bool epochs_too =
+      cause.name != "WORKER_RESTART" && epoch >= kAlsoWorthMending * (fetch + epoch);
+  if (InputCase also = input; epochs_too) {
+    also.fetch_share = 0;
+    if (auto restart = worker_restart(also))
+      for (Advice& advice : restart->advice) cause.advice.push_back(std::move(advice));
+  }
+  return cause;
+}
+
+void add_cause(const Context& context, Finding& finding, int32_t rank, InputCause cause) {
+  finding.cause = cause.name;
+  if (cause.saving > 0) finding.predicted_saving = cause.saving;
+  for (Evidence& e : cause.evidence) finding.evidence.push_back(std::move(e));
+  finding.advice = std::move(cause.advice);
+  const LoaderHistory* loader = training_loader(context.run, rank);
+  if (loader != nullptr && loader->batches() == 0)
+    finding.not_measured.push_back("inside the workers: none of them had room to record");
+}
+
 }  // namespace
 
 void input_bound(const Context& context, Findings& findings) {
@@ -183,9 +268,10 @@ void input_bound(const Context& context, Findings& findings) {
 
   Finding finding = share_finding(context, "INPUT_BOUND", "input", share, *claim);
   const Worst worst = worst_rank(context, fetch);
-  finding.title = title(context, share.estimate, epoch, worst);
+  auto cause = find_cause(context, worst, fetched.estimate, epoch);
+  finding.title = title(context, share.estimate, epoch, worst, cause ? cause->words : "");
   finding.predicted_saving = share.estimate;
-  finding.cause = epoch >= kMostOfIt * share.estimate ? "epoch_start" : "fetch";
+  finding.cause = "UNKNOWN";
   add_evidence(finding, "fetch_share", fetched.estimate, "share");
   add_evidence(finding, "epoch_start_share", epoch, "share");
   if (rare) {
@@ -196,8 +282,12 @@ void input_bound(const Context& context, Findings& findings) {
   add_cores(context, finding, node_of(context, worst.rank));
   if (context.host_time_only)
     finding.not_measured.push_back("device time: all times are host time");
-  finding.not_measured.push_back("where the workers' time goes (read, decode, collate)");
-  advise(context, finding, worst.rank, fetched.estimate, epoch);
+  const bool explained = cause && !cause->advice.empty();
+  if (cause) add_cause(context, finding, worst.rank, std::move(*cause));
+  if (!cause)
+    finding.not_measured.push_back("where the workers' time goes (read, decode, collate)");
+  if (!explained) advise(context, finding, worst.rank, fetched.estimate, epoch);
+  advise_pinning(context, finding);
   findings.push_back(std::move(finding));
 }
 

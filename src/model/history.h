@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "model/comparison.h"
+#include "model/loader_history.h"
 #include "model/settings.h"
 #include "model/step_sample.h"
 
@@ -142,6 +143,8 @@ struct NodeHistory {
 };
 
 struct RunHistory {
+  static constexpr size_t kMaxLoaders = 16;
+
   // identity
   std::string name, id, folder;
   std::vector<std::string> command;
@@ -152,6 +155,7 @@ struct RunHistory {
   Settings settings;
   std::vector<RankHistory> ranks;  // by rank
   std::vector<NodeHistory> nodes;
+  std::vector<LoaderHistory> loaders;   // by rank and number; at most kMaxLoaders a rank
   Comparison comparison;                // of the ranks, up to the newest step that was judged
   std::vector<std::string> unobserved;  // sentences: which interpreter was not observed, and why
   std::vector<std::string>

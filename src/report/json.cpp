@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/version.h"
+#include "report/json_loaders.h"
 #include "report/json_text.h"
 #include "report/report.h"
 #include "report/text.h"
@@ -189,6 +190,7 @@ json::object tree(const Summary& s) {
   out["findings"] = std::move(findings);
   out["ranks"] = ranks(s);
   out["now"] = now(s);
+  out["loaders"] = loaders_json(s);
   out["resources"] = std::move(resources);
   out["stepscope"] = json::object{{"records_written", s.records_written},
                                   {"records_dropped", s.records_dropped},

@@ -112,6 +112,7 @@ Summary summarize(const RunHistory& run, const std::vector<Finding>& findings) {
   fill_throughput(run, s);
   fill_own(run, s);
   fill_now(run, s);
+  s.loaders = loader_rows(run);
   fill_not_measured(run, s);
   s.findings = findings;
   if (findings.empty()) {

@@ -14,6 +14,7 @@
 
 #include "model/finding.h"
 #include "model/history.h"
+#include "report/loaders.h"
 
 namespace stepscope::report {
 
@@ -107,6 +108,7 @@ struct Summary {
   std::vector<OccurrenceRow> occurrences;
   std::vector<RankRow> ranks;                // by rank
   std::vector<NowRow> now;                   // by rank; empty when the run has ended
+  std::vector<LoaderRow> loaders;            // by rank and number
   std::map<std::string, Reading> resources;  // cpu, memory, gpus, ...
   std::optional<double> samples_per_s;       // over ranks and micro-steps
   std::optional<double> steps_per_s;

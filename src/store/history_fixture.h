@@ -18,7 +18,7 @@ namespace stepscope::store::fixture {
 static_assert(sizeof(StepSample) == 264 && sizeof(StepBlock) == 552 && sizeof(MemorySample) == 112);
 static_assert(sizeof(OccurrenceStats) == 96 && sizeof(Gauge) == 56 && sizeof(NodeHistory) == 536);
 static_assert(sizeof(RankHistory) == 1048 &&
-              sizeof(RunHistory) - sizeof(Settings) - sizeof(Comparison) == 248);
+              sizeof(RunHistory) - sizeof(Settings) - sizeof(Comparison) == 272);
 
 struct TemporaryFolder {
   std::string path;
@@ -163,6 +163,11 @@ class Random {
       *g = gauge();
     run.nodes = {n, n};
     run.nodes[1].node = "other";
+    LoaderHistory& loader = run.loaders.emplace_back();
+    loader.loader = 1;
+    loader.dataset = "data 'x'";
+    loader.transform_ns["Resize"] = number(1000);
+    loader.worker(1).batches = number(1000);
     run.comparison.last_step = number(1000);
     run.comparison.time_ns = real();
     run.comparison.episodes.emplace_back().node = "node 'x'";
@@ -186,6 +191,7 @@ class Dump {
     for (const auto& text : run.notices) line("notice", text);
     for (const auto& text : run.unobserved) line("unobserved", text);
     line("comparison", to_text(run.comparison));
+    for (const LoaderHistory& loader : run.loaders) line("loader", to_text(loader));
     for (const NodeHistory& n : run.nodes) node(n);
     for (const RankHistory& r : run.ranks) rank(r);
   }

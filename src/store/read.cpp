@@ -91,6 +91,11 @@ class Reader {
       texts("SELECT text FROM comparison", stored);
       if (!stored.empty()) run_.comparison = comparison_from_text(stored[0]).value_or(Comparison{});
     }
+    if (std::vector<std::string> stored; version_ >= 4) {
+      texts("SELECT text FROM loaders ORDER BY rank, loader", stored);
+      for (const std::string& text : stored)
+        if (auto loader = loader_from_text(text)) run_.loaders.push_back(std::move(*loader));
+    }
     std::string key, value;
     each(
         "settings",

@@ -69,6 +69,13 @@ std::string series_tables() {
          table("memory", columns_of([&](auto& v) { memory_columns(v, key, memory); }));
 }
 
+// text: to_text(LoaderHistory)
+std::string loaders_table() {
+  return table("loaders",
+               "rank INTEGER, loader INTEGER, dataset TEXT, text TEXT, PRIMARY KEY (rank, loader)",
+               " WITHOUT ROWID");
+}
+
 std::string all_tables() {
   RunHistory run;
   RankHistory rank;
@@ -88,7 +95,7 @@ std::string all_tables() {
          table("gauges", "node_position INTEGER, name TEXT, " + columns_of([&](auto& v) {
                            gauge_columns(v, gauge);
                          }) + ", PRIMARY KEY (node_position, name)") +
-         table("comparison", "text TEXT") +
+         table("comparison", "text TEXT") + loaders_table() +
          table("events", "id INTEGER PRIMARY KEY, kind TEXT, text TEXT") +
          table("findings",
                "position INTEGER PRIMARY KEY, code TEXT, severity TEXT, confidence TEXT, scope "
@@ -159,6 +166,7 @@ Status upgrade(Database& database) {
         "ALTER TABLE steps ADD COLUMN syncs BLOB;\n"
         "ALTER TABLE memory ADD COLUMN cpu_wait_share REAL;\n" +
         table("comparison", "text TEXT");
+  if (version < 4) sql += loaders_table();
   sql += "PRAGMA user_version = " + std::to_string(kSchemaVersion) + ";\nCOMMIT;";
   if (database.run(sql.c_str())) return ok();
   Error error = database.take_error("upgrade");

@@ -23,7 +23,8 @@
 
 namespace stepscope::store {
 
-inline constexpr int kSchemaVersion = 3;           // 1 had no positions.state, 2 no steps.syncs
+// 1 had no positions.state, 2 no steps.syncs, 3 no loaders
+inline constexpr int kSchemaVersion = 4;
 inline constexpr int kApplicationId = 0x53745363;  // "StSc"
 
 enum class Content { kEmpty, kRun };  // kEmpty: killed before the tables were made

@@ -66,6 +66,7 @@ TEST(Store, GoesOnWithADatabaseOfTheFirstVersion) {
   RunHistory run = Random(3).run(2, 50);
   run.folder = folder.path;
   run.comparison = Comparison{};
+  run.loaders.clear();
   for (RankHistory& rank : run.ranks) {  // it had no place for these
     for (StepSample& step : rank.raw) step.syncs.clear();
     for (MemorySample& sample : rank.memory) sample.cpu_wait_share.reset();
@@ -81,7 +82,8 @@ TEST(Store, GoesOnWithADatabaseOfTheFirstVersion) {
     ASSERT_TRUE(db);
     ASSERT_TRUE(
         db->run("ALTER TABLE positions DROP COLUMN state; ALTER TABLE steps DROP COLUMN syncs;"
-                "ALTER TABLE memory DROP COLUMN cpu_wait_share; DROP TABLE comparison; PRAGMA "
+                "ALTER TABLE memory DROP COLUMN cpu_wait_share; DROP TABLE comparison;"
+                "DROP TABLE loaders; PRAGMA "
                 "user_version = 1"));
   }
   expect_same(run, Store::read(folder.path));

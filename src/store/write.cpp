@@ -110,6 +110,7 @@ Writer::Writer(Database& database)
       insert_node_(database, "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?)"),
       insert_gauge_(database, "INSERT OR REPLACE INTO gauges VALUES (?, ?, ?, ?, ?, ?)"),
       insert_position_(database, "INSERT OR REPLACE INTO positions VALUES (?, ?, ?, ?)"),
+      insert_loader_(database, "INSERT OR REPLACE INTO loaders VALUES (?, ?, ?, ?)"),
       insert_step_user_(database, "INSERT INTO step_user_phases VALUES (?, ?, ?, ?)"),
       insert_rollup_user_(database, "INSERT INTO rollup_user_phases VALUES (?, ?, ?)") {
   Statement ranks(database, "SELECT rank FROM ranks");
@@ -134,6 +135,7 @@ Writer::Writer(Database& database)
 void Writer::write(const RunHistory& run, const Batch& batch, bool ended) {
   write_run(run, ended);
   write_nodes(run.nodes);
+  write_loaders(run.loaders);
   std::set<int32_t> present;
   for (const RankHistory& rank : run.ranks) {
     present.insert(rank.rank);
@@ -177,6 +179,17 @@ void Writer::write_run(const RunHistory& run, bool ended) {
     for (const std::string& text : run.unobserved) insert.run("unobserved", text);
     notices_ = run.notices;
     unobserved_ = run.unobserved;
+  }
+}
+
+// None is ever taken out of a run.
+void Writer::write_loaders(const std::vector<LoaderHistory>& loaders) {
+  for (const LoaderHistory& loader : loaders) {
+    std::string text = to_text(loader);
+    std::string& written = loaders_[{loader.rank, loader.loader}];
+    if (written == text) continue;
+    insert_loader_.run(loader.rank, loader.loader, loader.dataset, text);
+    written = std::move(text);
   }
 }
 

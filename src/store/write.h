@@ -72,6 +72,7 @@ class Writer {
 
  private:
   void write_run(const RunHistory& run, bool ended);
+  void write_loaders(const std::vector<LoaderHistory>& loaders);
   void write_nodes(const std::vector<NodeHistory>& nodes);
   void write_rank(const RankHistory& rank);
   void write_occurrences(const RankHistory& rank);
@@ -80,12 +81,13 @@ class Writer {
   Database& database_;
   SeriesTable steps_, rollups_, occurrences_, memory_;
   Statement insert_run_, delete_run_, insert_rank_, insert_totals_, insert_node_, insert_gauge_,
-      insert_position_;
+      insert_position_, insert_loader_;
   Statement insert_step_user_, insert_rollup_user_;
   std::set<int32_t> ranks_;                                                 // with a row
   std::optional<std::vector<std::string>> command_, notices_, unobserved_;  // as written
   std::optional<std::map<std::string, std::string>> settings_;
   std::optional<Comparison> comparison_;
+  std::map<std::pair<int32_t, int32_t>, std::string> loaders_;  // by rank and number
 };
 
 }  // namespace stepscope::store

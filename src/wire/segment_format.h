@@ -36,12 +36,13 @@
 namespace stepscope::wire {
 
 inline constexpr uint64_t kMagic = 0x31474553'50455453;  // "STEPSEG1"
-inline constexpr uint32_t kVersion = 3;
+inline constexpr uint32_t kVersion = 4;
 inline constexpr size_t kRingOffset = 8192;
 inline constexpr size_t kGroupTableOffset = 1216, kNameTableOffset = 2048;
 inline constexpr size_t kRankSegmentBytes = 256 * 1024;
 inline constexpr size_t kWorkerSegmentBytes = 64 * 1024;
 
+// kWorker: what it holds is of loading data alone.
 enum class Role : uint8_t { kUnknown, kRank, kWorker };
 
 struct Identity {
@@ -132,7 +133,21 @@ enum class EventCode : uint8_t {
   kStepExit = 22,        // kRaised
   kSamples = 23,         // a = samples of the step in progress, besides those of fetched batches
   kResumed = 24,         // whatever was open may have ended unseen. a = ResumedWhy
-  kLast = kResumed,
+  // Of loading data, in segments of role kWorker alone: a worker's, and a second one of a training
+  // process with loaders. They add up what happened since the last kLoaderBatches, so that a batch
+  // costs a handful of events however many samples it has.
+  kLoader = 25,         // a loader's iterator is made. phase = LoaderFlags; a = pack_loader
+  kLoaderWorker = 26,   // and this is one of its workers. a = pid << 32 | loader << 16 | number
+  kLoaderStarted = 27,  // and so long that took. phase = loader; a = ns
+  kLoaderPart = 28,     // phase = LoaderPart, or a transform's number in the names; a = ns or count
+  // closes the parts before it. phase = loader (training process), a = batches << 32 | samples;
+  // kDetailed: of all of them the parts were looked at
+  kLoaderBatches = 29,
+  // the training process took a batch over. phase = loader; a = pack_taken; kGradOn, kReady
+  kLoaderTaken = 30,
+  kLoaderEpoch = 31,  // an iteration of it begins. phase = loader
+  kLoaderName = 32,   // its dataset's class. phase = number in the names; a = loader
+  kLast = kLoaderName,
 };
 
 enum ResumedWhy : uint64_t { kAfterPause = 0, kOtherThread = 1 };
@@ -145,6 +160,8 @@ enum EventFlags : uint8_t {
   kReduced = 1u << 4,
   kOpen = 1u << 5,
   kTogether = 1u << 6,  // all members of the group leave this wait at once
+  kDetailed = 1u << 1,  // of kLoaderBatches
+  kReady = 1u << 5,     // of kLoaderTaken: the batch was there when it was asked for
 };
 inline constexpr uint8_t kEveryEventFlag = (1u << 7) - 1;
 
@@ -152,6 +169,19 @@ inline constexpr uint8_t kEveryEventFlag = (1u << 7) - 1;
 // process began. Told by the writer, so that ranks can be joined whatever was dropped.
 inline constexpr uint64_t pack_sync(uint32_t group, uint32_t index) {
   return uint64_t{group} << 32 | index;
+}
+
+// kLoader: batch_size 24 bits, prefetch_factor 16, workers 16, the loader's number 8
+inline constexpr uint64_t pack_loader(uint32_t loader, uint32_t workers, uint32_t prefetch_factor,
+                                      uint32_t batch_size) {
+  return uint64_t{batch_size & 0xffffff} << 40 | uint64_t{prefetch_factor & 0xffff} << 24 |
+         uint64_t{workers & 0xffff} << 8 | (loader & 0xff);
+}
+// kLoaderTaken: how long that took, which worker it is from (0xffff: not known), how many lay ready
+inline constexpr uint64_t pack_taken(uint64_t ns, uint32_t worker, uint32_t depth) {
+  constexpr uint64_t kMostNs = (uint64_t{1} << 40) - 1;
+  return (ns < kMostNs ? ns : kMostNs) << 24 | uint64_t{worker & 0xffff} << 8 |
+         (depth < 0xff ? depth : 0xff);
 }
 
 inline constexpr uint64_t kUnmeasured = ~uint64_t{0};

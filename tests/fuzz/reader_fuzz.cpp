@@ -22,6 +22,8 @@
 #include <vector>
 
 #include "agent/fold.h"
+#include "agent/loader_fold.h"
+#include "agent/loader_join.h"
 #include "agent/timeline.h"
 #include "model/phase.h"
 #include "ring/reader.h"
@@ -154,6 +156,24 @@ void check_meaning(const std::vector<ring::EventValue>& events) {
   check_steps(folded);
 }
 
+// The same bytes as of a segment of loading.
+void check_loading(const std::vector<ring::EventValue>& events) {
+  agent::LoaderFold fold;
+  agent::LoaderJoin join;
+  RunHistory run;
+  for (const ring::EventValue& event : events)
+    fold.push(event, [](uint8_t number) { return "name " + std::to_string(number); });
+  check(fold.delta().loaders.size() <= RunHistory::kMaxLoaders, "loaders are bounded");
+  join.add(fold, 1, 0, run);
+  for (const LoaderHistory& loader : run.loaders) {
+    check(loader.by_worker.size() <= LoaderHistory::kMaxWorkers, "workers are bounded");
+    check(loader.waited_ns >= 0 && loader.batches() >= 0, "sums stop");
+    const std::string text = to_text(loader);
+    const auto back = loader_from_text(text);
+    check(back && to_text(*back) == text, "a loader can be stored");
+  }
+}
+
 void check_drain(const ring::Reader& reader, uint64_t from, size_t room) {
   std::vector<ring::EventValue> out(room);
   const ring::Reader::Drained d = reader.drain(from, out);
@@ -169,6 +189,7 @@ void check_drain(const ring::Reader& reader, uint64_t from, size_t room) {
     check((e.flags & ~wire::kEveryEventFlag) == 0, "flags");
   }
   check_meaning(out);
+  check_loading(out);
 }
 
 // The input, byte by byte; zeros after its end.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import weakref
 from types import ModuleType
 from typing import Any
 
 from stepscope import _native
+from stepscope.hooks import loading
 
 _numbers = itertools.count(1)
 _number_of: dict[int, tuple[Any, int]] = {}  # id(loader) -> (weak reference, number)
@@ -38,6 +40,8 @@ _order_now: dict[int, Any] = {}
 def epoch_begins(loader: Any) -> int:
     """The loader's number. Looks whether a shuffling DistributedSampler was told of the epoch."""
     number = loader_number(loader)
+    with contextlib.suppress(Exception):  # of a loader unlike torch's; the number counts
+        loading.epoch_begins(loader)
     sampler = getattr(loader, "sampler", None)
     if hasattr(sampler, "set_epoch") and getattr(sampler, "shuffle", False):
         order = (getattr(sampler, "seed", None), getattr(sampler, "epoch", None))
@@ -49,6 +53,7 @@ def epoch_begins(loader: Any) -> int:
 
 def epoch_ended(number: int) -> None:
     """The loader gave its last batch: what was only peeked at does not count as an epoch."""
+    loading.epoch_ended()
     if number in _order_now:
         _order_of[number] = _order_now[number]
 
@@ -60,3 +65,4 @@ def install(module: ModuleType) -> None:
     iterator.__init__ = _native.timed_call(iterator.__init__, hook.ITER_INIT)
     iterator.__next__ = _native.timed_call(iterator.__next__, hook.FETCH)
     loader.__iter__ = _native.timed_call(loader.__iter__, hook.ITER)
+    loading.install(module)
