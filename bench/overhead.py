@@ -91,6 +91,8 @@ class Switch:
             (dataloader._BaseDataLoaderIter, "__init__"),
             (dataloader._BaseDataLoaderIter, "__next__"),
             (dataloader.DataLoader, "__iter__"),
+            (dataloader._utils.fetch._MapDatasetFetcher, "fetch"),
+            (dataloader._DatasetKind, "create_fetcher"),
             (torch.autograd, "_engine_run_backward"),
             (torch.nn.Module, "train"),
             (optim.Optimizer, "zero_grad"),
