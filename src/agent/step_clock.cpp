@@ -113,8 +113,9 @@ bool StepClock::fetch_end(FetchEnd how, uint64_t samples, int64_t t_ns) {
 // --- forward and backward
 
 bool StepClock::forward_begin(bool grad_on, bool training_mode, int64_t t_ns) {
-  if (backward_depth_ > 0) {  // checkpointing computes forward again: that is backward's time
-    ++forward_in_backward_;
+  // Checkpointing computes forward again: that is backward's time. A dataset asks a model: the fetch's.
+  if (backward_depth_ > 0 || (input_depth_ > 0 && !grad_on)) {
+    ++forward_inside_;
     return false;
   }
   if (forward_depth_++ > 0) return false;
@@ -139,8 +140,8 @@ bool StepClock::forward_begin(bool grad_on, bool training_mode, int64_t t_ns) {
 }
 
 bool StepClock::forward_end(bool forward_raised, int64_t t_ns) {
-  if (forward_in_backward_ > 0) {
-    --forward_in_backward_;
+  if (forward_inside_ > 0) {
+    --forward_inside_;
     return false;
   }
   if (forward_depth_ == 0 || --forward_depth_ > 0) return false;
@@ -168,7 +169,7 @@ bool StepClock::backward_begin(int64_t t_ns) {
 
 bool StepClock::backward_end(bool backward_raised, int64_t t_ns) {
   if (backward_depth_ == 0 || --backward_depth_ > 0) return false;
-  forward_in_backward_ = 0;
+  forward_inside_ = 0;
   forward_seen_ = false;
   backward_end_ns_ = t_ns;
   optimizers_.work_ended(backward_raised);
@@ -277,7 +278,7 @@ void StepClock::flag_steps(uint8_t step_flags, bool on) {
 }
 
 void StepClock::forget_open() {
-  input_depth_ = forward_depth_ = backward_depth_ = forward_in_backward_ = step_depth_ = 0;
+  input_depth_ = forward_depth_ = backward_depth_ = forward_inside_ = step_depth_ = 0;
   fetch_counts_ = fetch_is_candidate_ = forward_seen_ = batch_since_optimizer_ = false;
   not_training_since_ns_ = loader_start_ns_ = 0;
   optimizers_.drop_all();

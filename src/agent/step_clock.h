@@ -23,7 +23,8 @@
 // forward without gradients between a training batch and its optimizer step is a teacher's and no
 // validation). It ends at the next training fetch or root forward with gradients. After eval()
 // neither is sure to be training, so it is ended in retrospect: by train(), a forward in training
-// mode, a backward or an optimizer step, at the fetch or forward these belong to.
+// mode, a backward or an optimizer step, at the fetch or forward these belong to. What a model does
+// inside a fetch is of the dataset that asks it, and begins and ends nothing.
 //
 // Thread safety: none, one owner. Bounded: fixed tables, trivially copyable, so that a copy of it is
 // a point to go on from. Precondition: times are is_time() and never go back; everything else may be
@@ -194,7 +195,7 @@ class StepClock {
   std::array<Boundary, kProvisional> boundaries_{};
   size_t boundary_count_ = 0;
 
-  int input_depth_ = 0, forward_depth_ = 0, backward_depth_ = 0, forward_in_backward_ = 0,
+  int input_depth_ = 0, forward_depth_ = 0, backward_depth_ = 0, forward_inside_ = 0,
       step_depth_ = 0;
   bool explicit_ = false;
   uint64_t fetching_ = 0;  // loader of the fetch in progress

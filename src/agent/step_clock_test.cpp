@@ -599,7 +599,10 @@ TEST(StepClock, ValidationWithoutLoader) {
   EXPECT_EQ(s.validations(), "13-15");
 }
 
-TEST(StepClock, TeacherWithoutGradientsIsNoValidation) {
+TEST(StepClock, TeacherOrADatasetsModelIsNoValidation) {
+  const std::string get = "get( L; eval; fwd off; train; )get;";
+  Scenario asked("it L;" + repeat(3, get + "fwd; bwd; opt A") + "eval;" + get + "fwd off; train");
+  EXPECT_EQ(asked.validations(), "26-33");
   Scenario s(repeat(4, "get L; fwd off; fwd; bwd; opt A") + "end L");
   EXPECT_EQ(s.steps(), "1/1/1 1/1/1 1/1/1 1/1/1");
   EXPECT_EQ(s.validations(), "");

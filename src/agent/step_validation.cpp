@@ -12,10 +12,13 @@ constexpr int64_t kQuietValidationNs = 1'000'000;
 
 }  // namespace
 
-void StepClock::eval_called(int64_t t_ns) { begin_validation(t_ns, true); }
+// Inside a fetch it is of a model that the dataset asks.
+void StepClock::eval_called(int64_t t_ns) {
+  if (input_depth_ == 0) begin_validation(t_ns, true);
+}
 
 void StepClock::train_called(int64_t t_ns) {
-  if (validation_.on) resolve_validation(Evidence::kTrainCalled, t_ns);
+  if (validation_.on && input_depth_ == 0) resolve_validation(Evidence::kTrainCalled, t_ns);
 }
 
 void StepClock::begin_validation(int64_t t_ns, bool by_eval) {

@@ -46,7 +46,7 @@ bool StepClock::sane() const {
          are_times(v.begin_ns, v.first_activity_ns, v.last_activity_ns, v.pending_forward_ns,
                    c.end_ns, c.fetch_ns) &&
          is_depth(input_depth_) && is_depth(forward_depth_) && is_depth(backward_depth_) &&
-         is_depth(forward_in_backward_) && is_depth(step_depth_);
+         is_depth(forward_inside_) && is_depth(step_depth_);
 }
 
 bool TimelineState::sane() const {

@@ -19,6 +19,7 @@ LOOPS = {
     "lbfgs_without_loader": ("forward", "backward", "optimizer"),
     "loaders_inside_loaders": ("input", "forward", "backward", "optimizer"),
     "loader_inside_a_dataset": ("input", "forward", "backward", "optimizer"),
+    "model_inside_a_dataset": ("input", "forward", "backward", "optimizer", "validation"),
     "iterable_without_length": ("input", "forward", "backward", "optimizer"),
     "prefetching": ("input", "forward", "backward", "optimizer"),
     "peeks": ("input", "forward", "backward", "optimizer"),

@@ -227,6 +227,24 @@ def loader_inside_a_dataset(meter: Meter) -> None:
 
 
 @loop
+def model_inside_a_dataset(meter: Meter) -> None:
+    """A dataset that asks a model for its features: its fetch's time, and no validation."""
+    features = SlowNet(forward_ms=1)
+
+    class Asks(SlowData):
+        def __getitem__(self, index: int) -> tuple[torch.Tensor, torch.Tensor]:
+            x, y = super().__getitem__(index)
+            features.eval()
+            with torch.no_grad():
+                features(x[None])
+            return x, y
+
+    train = Trainer(meter)
+    for x, y in meter.batches(DataLoader(Asks(5 * BATCH, ms=0.5), batch_size=BATCH)):
+        train(x, y)
+
+
+@loop
 def iterable_without_length(meter: Meter) -> None:
     class Stream(IterableDataset):
         def __iter__(self) -> Iterator[Any]:
