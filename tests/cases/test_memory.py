@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from observing import ROOT, Ran, observe, script, together
+from observing import Ran, observe, script, together
 
 pytestmark = pytest.mark.alone
 
@@ -137,14 +137,6 @@ def test_D17_no_thread_of_ours_and_forks_in_mid_run_lose_nothing(tmp_path: Path)
             row for row in rows if row["begin_ns"] <= anchor < row["end_ns"] and not row["failed"]
         ], anchor
     assert ran.summary["ranks"][0]["steps"] >= len(anchors)
-
-
-def test_D13_D14_are_in_the_samplers_own_tests() -> None:
-    """Quotas, cpusets, limits of ancestors, v1 and v2, stand on tests/fakeroot; here: the affinity
-    of this machine.
-    """
-    assert (ROOT / "src" / "sampler" / "sampler_test.cpp").exists()
-    assert (ROOT / "tests" / "fakeroot").is_dir()
 
 
 def test_D13_affinity_limits_the_cores(tmp_path: Path) -> None:
