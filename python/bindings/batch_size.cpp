@@ -2,6 +2,7 @@
 
 #include "base/hot.h"
 #include "session.h"
+#include "tensor.h"
 
 namespace stepscope::bindings {
 namespace {
@@ -11,28 +12,6 @@ constexpr Py_ssize_t kMaxItems =
     8;  // a batch whose first eight members hold no tensor is not searched further
 
 uint64_t find(PyObject* object, int depth);
-
-STEPSCOPE_HOT_CODE uint64_t of_tensor(PyObject* tensor) {
-  if (hot().tensor_length != nullptr && Py_IS_TYPE(tensor, hot().tensor_type)) {
-    const Py_ssize_t length = hot().tensor_length(tensor);
-    if (length >= 0) return static_cast<uint64_t>(length);
-    PyErr_Clear();
-    return wire::kUnmeasured;
-  }
-  static PyObject* const name = interned("shape");
-  PyObject* shape = attribute(tensor, name);
-  if (shape == nullptr) return wire::kUnmeasured;
-  uint64_t size = wire::kUnmeasured;
-  if (PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) > 0) {
-    const long long first = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, 0));  // symbolic sizes raise
-    if (first >= 0)
-      size = static_cast<uint64_t>(first);
-    else
-      PyErr_Clear();
-  }
-  Py_DECREF(shape);
-  return size;
-}
 
 uint64_t in_dict(PyObject* dict, int depth) {
   PyObject *key, *value;
@@ -55,7 +34,7 @@ uint64_t in_sequence(PyObject* sequence, int depth) {
 
 uint64_t find(PyObject* object, int depth) {
   if (depth > kMaxDepth) return wire::kUnmeasured;
-  if (PyObject_TypeCheck(object, hot().tensor_type)) return of_tensor(object);
+  if (is_tensor(object)) return first_dimension(object);
   if (PyTuple_Check(object) || PyList_Check(object)) return in_sequence(object, depth);
   if (PyDict_Check(object)) return in_dict(object, depth);
   // Mappings built on UserDict (transformers' BatchEncoding) keep their dict in `data`; a plain dataclass or
@@ -72,7 +51,7 @@ STEPSCOPE_HOT_CODE uint64_t batch_size(PyObject* batch) {
   if (hot().tensor_type == nullptr) return wire::kUnmeasured;
   PyObject* first = batch;
   if (PyList_CheckExact(batch) && PyList_GET_SIZE(batch) > 0) first = PyList_GET_ITEM(batch, 0);
-  if (Py_IS_TYPE(first, hot().tensor_type)) return of_tensor(first);
+  if (Py_IS_TYPE(first, hot().tensor_type)) return first_dimension(first);
   return find(batch, 0);
 }
 

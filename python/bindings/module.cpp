@@ -13,6 +13,7 @@
 #include "module_slot.h"
 #include "session.h"
 #include "stragglers.h"
+#include "tensor.h"
 #include "timed_call.h"
 
 namespace nb = nanobind;
@@ -22,13 +23,6 @@ using namespace stepscope::bindings;  // NOLINT
 namespace {
 
 PyObject* keep(nb::handle object) { return object.is_none() ? nullptr : object.inc_ref().ptr(); }
-
-// Tensor.__len__ is Python and hides the C slot of the class below it, which is what we call.
-lenfunc length_of_base(PyObject* tensor_type) {
-  PyTypeObject* base = reinterpret_cast<PyTypeObject*>(tensor_type)->tp_base;
-  return base == nullptr || base->tp_as_mapping == nullptr ? nullptr
-                                                           : base->tp_as_mapping->mp_length;
-}
 
 void open_segment(const std::string& folder, size_t segment_bytes, double shm_share, int rank,
                   int local_rank, int world_size, int local_world_size, int node_rank, int attempt,
@@ -97,15 +91,15 @@ void bind_session(nb::module_& m) {
       nb::arg("epoch_ended"), nb::arg("group_number"));
   m.def(
       "set_torch",
-      [](nb::object is_grad_enabled, nb::object tensor_type, nb::object queue_callback) {
+      [](nb::object is_grad_enabled, nb::object tensor_type, nb::object disable_torch_function,
+         nb::object queue_callback) {
         session().is_grad_enabled = keep(is_grad_enabled);
         find_grad_mode();
-        hot().tensor_type = reinterpret_cast<PyTypeObject*>(keep(tensor_type));
-        hot().tensor_length = length_of_base(tensor_type.ptr());
+        set_tensor_type(keep(tensor_type), keep(disable_torch_function));
         session().queue_callback = keep(queue_callback);
       },
       nb::kw_only(), nb::arg("is_grad_enabled"), nb::arg("tensor_type"),
-      nb::arg("queue_callback").none());
+      nb::arg("disable_torch_function").none(), nb::arg("queue_callback").none());
   m.def(
       "set_reducer_owner",
       [](nb::object weak, nb::object group) {

@@ -13,6 +13,7 @@
 #include "marks.h"
 #include "module_slot.h"
 #include "session.h"
+#include "tensor.h"
 
 namespace stepscope::bindings {
 namespace {
@@ -233,13 +234,6 @@ PyObject* on_maybe_step(TimedCall* self, const Arguments& a) {
   PyObject* result = call(self, a);
   if (result != nullptr && optimizer_steps_begun() == before) rec().optimizer_skipped();
   return result;
-}
-
-// A tensor's `is_cpu`; false also for what is no tensor.
-bool on_cpu(PyObject* object) {
-  if (hot().tensor_type == nullptr || !PyObject_TypeCheck(object, hot().tensor_type)) return false;
-  static PyObject* const name = interned("is_cpu");
-  return is_true(object, name, false);
 }
 
 // Tensor.to(device) and .cuda(): a CPU tensor that comes back elsewhere. device_tensor.copy_(cpu_tensor): the source.

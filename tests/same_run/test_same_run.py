@@ -23,6 +23,7 @@ FACTS = [
     "export",
     "functional_call",
     "patched_functions",
+    "torch_functions",
 ]
 
 

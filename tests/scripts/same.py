@@ -315,6 +315,43 @@ def patched_functions() -> Any:
 
 
 @fact
+def torch_functions() -> Any:
+    """What a TorchFunctionMode, and batches and parameters of a class with a torch function of its
+    own, are asked.
+    """
+    asked: list[str] = []
+
+    class Watched(torch.Tensor):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            asked.append(getattr(func, "__qualname__", repr(func)))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            asked.append(getattr(func, "__qualname__", repr(func)))
+            return func(*args, **(kwargs or {}))
+
+    seed()
+    with Mode():
+        train(mlp(), 3)
+    model = nn.Linear(8, 2)
+    model.weight = nn.Parameter(model.weight.detach().as_subclass(Watched))
+    batches = DataLoader(
+        TensorDataset(torch.ones(12, 8)),
+        batch_size=4,
+        collate_fn=lambda rows: torch.stack([row for (row,) in rows]).as_subclass(Watched),
+    )
+    for x in batches:
+        model(x).sum().backward()
+    return asked
+
+
+@fact
 def memory() -> Any:
     """What 2000 more steps leave behind; not compared for equality."""
     model = nn.Linear(8, 2)

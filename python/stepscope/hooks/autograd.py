@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from stepscope import _native
+from stepscope.hooks.tensors import disable_torch_function
 
 
 def install(module: ModuleType) -> None:
@@ -19,5 +20,6 @@ def install(module: ModuleType) -> None:
     _native.set_torch(
         is_grad_enabled=torch.is_grad_enabled,
         tensor_type=torch.Tensor,
+        disable_torch_function=disable_torch_function(),
         queue_callback=engine.queue_callback,
     )

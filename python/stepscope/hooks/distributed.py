@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from stepscope import _native, _session
+from stepscope.hooks import tensors
 
 # End together, so they tell who came late.
 _COLLECTIVES = (
@@ -106,10 +107,11 @@ def rearm() -> None:
     ddp = _ddp() if _ddp is not None else None
     if ddp is None or _parameter_at >= _MAX_TRIES or _compiled_autograd():
         return
-    parameters = [parameter for parameter in ddp.parameters() if parameter.requires_grad]
-    parameter = parameters[_parameter_at % len(parameters)]
-    _parameter_at += 1
-    _handle = parameter.register_post_accumulate_grad_hook(_native.gradient_accumulated)
+    with tensors.quietly():
+        parameters = [parameter for parameter in ddp.parameters() if parameter.requires_grad]
+        parameter = parameters[_parameter_at % len(parameters)]
+        _parameter_at += 1
+        _handle = parameter.register_post_accumulate_grad_hook(_native.gradient_accumulated)
 
 
 def _compiled_autograd() -> bool:

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from stepscope import _native
-from stepscope.hooks import device, distributed
+from stepscope.hooks import device, distributed, tensors
 
 _known: dict[int, Any] = {}  # id -> weak reference that tells the native table of the module's end
 _roots: set[int] = set()
@@ -24,14 +24,15 @@ def classify(module: Any) -> bool:
     """Called once for each outermost module that is called: is it a root, that is, has it trainable
     parameters?
     """
-    _watch(module)
-    root = any(parameter.requires_grad for parameter in module.parameters())
-    if root and id(module) not in _roots:
-        _add_root(module)
-        _native.set_fact(_native.FACT_ROOT_MODULE)
-        device.saw_root(module)
-        distributed.saw_root(module)
-    return root
+    with tensors.quietly():
+        _watch(module)
+        root = any(parameter.requires_grad for parameter in module.parameters())
+        if root and id(module) not in _roots:
+            _add_root(module)
+            _native.set_fact(_native.FACT_ROOT_MODULE)
+            device.saw_root(module)
+            distributed.saw_root(module)
+        return root
 
 
 def _add_root(module: Any) -> None:
