@@ -13,15 +13,52 @@ namespace {
 // slot_tp_call of CPython: what every type with a Python __call__ has here. One function for all of them.
 STEPSCOPE_HOT_DATA constinit ternaryfunc g_original = nullptr;
 
-// The types of the roots seen. Their references are kept: Hot::root_type is never a type that is gone.
-std::array<PyTypeObject*, 16> g_root_types{};
-size_t g_root_type_count = 0;
+PyObject* class_gone(PyObject*, PyObject* weak);
+PyMethodDef g_class_gone_def = {"class_gone", class_gone, METH_O, nullptr};
 
+PyObject* weak_reference(PyTypeObject* type) {
+  static PyObject* const callback = PyCFunction_New(&g_class_gone_def, nullptr);
+  PyObject* weak =
+      callback == nullptr ? nullptr : PyWeakref_NewRef(reinterpret_cast<PyObject*>(type), callback);
+  if (weak == nullptr) PyErr_Clear();
+  return weak;
+}
+
+// Classes, as long as they live: a weak reference calls class_gone(), and keeps none of them alive.
+template <size_t N>
+struct Classes {
+  struct Entry {
+    PyTypeObject* type;
+    PyObject* weak;
+  };
+  std::array<Entry, N> entry{};
+  size_t count = 0;
+
+  bool full() const { return count == N; }
+  bool has(const PyTypeObject* type) const {
+    const auto end = entry.begin() + count;
+    return std::find_if(entry.begin(), end, [&](const Entry& e) { return e.type == type; }) != end;
+  }
+  void add(PyTypeObject* type) {
+    if (full() || has(type)) return;
+    PyObject* weak = weak_reference(type);
+    if (weak != nullptr) entry[count++] = {type, weak};
+  }
+  PyTypeObject* remove(PyObject* weak) {
+    for (size_t i = 0; i < count; ++i)
+      if (entry[i].weak == weak) {
+        PyTypeObject* type = entry[i].type;
+        entry[i] = entry[--count];
+        Py_DECREF(weak);
+        return type;
+      }
+    return nullptr;
+  }
+};
+
+Classes<16> g_root_types;   // of the roots seen
+Classes<512> g_idle_types;  // the others with our slot; those beyond it have the slot for good
 PyObject* g_module_type = nullptr;
-
-// The other classes with our slot, each kept; those beyond it have the slot for good.
-std::array<PyTypeObject*, 512> g_idle_types{};
-size_t g_idle_type_count = 0;
 bool g_all_in = false;
 
 struct Known {
@@ -36,24 +73,19 @@ Known& known_slot(PyObject* module) {
   return g_known[(reinterpret_cast<uintptr_t>(module) >> 4) % g_known.size()];
 }
 
-bool is_root_type(const PyTypeObject* type) {
-  const auto end = g_root_types.begin() + g_root_type_count;
-  return std::find(g_root_types.begin(), end, type) != end;
+PyObject* class_gone(PyObject*, PyObject* weak) {
+  if (g_idle_types.remove(weak) == nullptr) {
+    const PyTypeObject* type = g_root_types.remove(weak);
+    if (type != nullptr && hot().root_type == type) hot().root_type = nullptr;
+  }
+  Py_RETURN_NONE;
 }
 
 void remember_root_type(PyTypeObject* type) {
-  if (is_root_type(type)) return;
-  Py_INCREF(type);
-  if (g_root_type_count == g_root_types.size()) return;  // kept all the same
-  g_root_types[g_root_type_count++] = type;
-}
-
-void remember_idle_type(PyTypeObject* type) {
-  const auto end = g_idle_types.begin() + g_idle_type_count;
-  if (g_idle_type_count == g_idle_types.size() || std::find(g_idle_types.begin(), end, type) != end)
-    return;
-  Py_INCREF(type);
-  g_idle_types[g_idle_type_count++] = type;
+  if (g_root_types.has(type)) return;
+  if (g_root_types.full())
+    Py_INCREF(type);  // for ever: Hot::root_type is never a class that is gone
+  g_root_types.add(type);
 }
 
 STEPSCOPE_HOT_CODE bool is_root(PyObject* module) {
@@ -91,7 +123,7 @@ void install_slot(PyTypeObject* type) {
   if (g_original == nullptr) g_original = type->tp_call;  // nn.Module comes first
   if (type->tp_call != g_original) return;
   type->tp_call = hooked_call;
-  remember_idle_type(type);
+  g_idle_types.add(type);
   g_all_in = true;
   hot().until_look = Hot::kWatched;
 }
@@ -141,16 +173,18 @@ void watch_all_classes() {
 bool slots_are_all_in() { return g_all_in; }
 
 void put_slots_in() {
-  for (size_t i = 0; i < g_idle_type_count; ++i)
-    if (g_idle_types[i]->tp_call == g_original) g_idle_types[i]->tp_call = hooked_call;
+  for (size_t i = 0; i < g_idle_types.count; ++i) {
+    PyTypeObject* type = g_idle_types.entry[i].type;
+    if (type->tp_call == g_original) type->tp_call = hooked_call;
+  }
   g_all_in = true;
 }
 
 void take_idle_slots_out() {
-  if (g_root_type_count == g_root_types.size()) return;  // there may be others that are not noted
-  for (size_t i = 0; i < g_idle_type_count; ++i) {
-    PyTypeObject* type = g_idle_types[i];
-    if (type->tp_call == hooked_call && !is_root_type(type)) type->tp_call = g_original;
+  if (g_root_types.full()) return;  // there may be others that are not noted
+  for (size_t i = 0; i < g_idle_types.count; ++i) {
+    PyTypeObject* type = g_idle_types.entry[i].type;
+    if (type->tp_call == hooked_call && !g_root_types.has(type)) type->tp_call = g_original;
   }
   g_all_in = false;
 }

@@ -34,8 +34,8 @@ struct alignas(64) Hot {
   std::atomic<int16_t> compiles{0};     // compilations in progress
   uint16_t until_look = kWatched;       // backwards until look_around()
   bool (*grad_enabled)() = nullptr;     // torch's gradient mode on this thread
-  PyObject* root = nullptr;             // the root called last; its class is kept alive, not itself
-  PyTypeObject* root_type = nullptr;    // its class, to see whether its slot was reset
+  PyObject* root = nullptr;             // the root called last; not kept alive
+  PyTypeObject* root_type = nullptr;    // its class as long as that lives: was its slot reset?
   PyObject* iterator = nullptr;         // the one fetched from last
   uint64_t loader = 0;                  // its loader's number
   PyTypeObject* tensor_type = nullptr;  // torch.Tensor

@@ -24,6 +24,7 @@ FACTS = [
     "functional_call",
     "patched_functions",
     "torch_functions",
+    "classes_are_freed",
 ]
 
 

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -349,6 +350,28 @@ def torch_functions() -> Any:
     for x in batches:
         model(x).sum().backward()
     return asked
+
+
+@fact
+def classes_are_freed() -> Any:
+    """A module's class that was made in a function goes when nobody holds it any more."""
+    seen = []
+    for _ in range(3):
+
+        class Made(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.inner = nn.Linear(8, 2)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return self.inner(x)
+
+        model = Made()
+        train(model, 3)
+        seen.append(weakref.ref(Made))
+        del Made, model
+    gc.collect()
+    return [reference() is None for reference in seen]
 
 
 @fact
