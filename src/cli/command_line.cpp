@@ -114,7 +114,8 @@ int run_command_line(const std::vector<std::string>& arguments) {
   } catch (const CLI::ParseError& error) {
     return wrong_use(app, error);
   }
-  return action ? action() : kWrongUse;
+  const int code = action ? action() : kWrongUse;
+  return code == kFine && output_lost() && !app.got_subcommand("run") ? kWrongUse : code;
 }
 
 }  // namespace stepscope::cli

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli.commands import only_run, script, stepscope, summary_in
-from observing import ROOT
+from observing import ROOT, STEPSCOPE, environment
 
 pytestmark = pytest.mark.fast
 
@@ -71,6 +71,27 @@ def test_the_child_gets_its_surroundings_as_they_were(tmp_path: Path) -> None:
         command, cwd=tmp_path, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
     )
     assert stepscope(tmp_path, "run", *command).stdout == bare.stdout
+
+
+def test_closed_streams_stay_closed_and_nothing_of_ours_takes_their_numbers(tmp_path: Path) -> None:
+    """What is meant for people would be written into whatever has the number 1 or 2."""
+    child = script(
+        tmp_path,
+        f"ls -l /proc/self/fd | grep -c ' [012] ' > {tmp_path}/open\n"
+        f"readlink /proc/$PPID/fd/0 /proc/$PPID/fd/1 /proc/$PPID/fd/2 > {tmp_path}/ours; exit 3\n",
+    )
+    counts: list[str] = []
+    for words in ([child], [STEPSCOPE, "run", "--run-dir", "run", child]):
+        done = subprocess.run(
+            ["sh", "-c", '"$@" <&- >&- 2>&-', "sh", *words],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            check=False,
+        )
+        assert done.returncode == 3
+        counts.append((tmp_path / "open").read_text())
+    assert counts[0] == counts[1]
+    assert (tmp_path / "ours").read_text().split() == ["/dev/null"] * 3
 
 
 def test_inherited_ignored_signals_stay_ignored(tmp_path: Path) -> None:

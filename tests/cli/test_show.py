@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from cli.commands import (
     summary_in,
     wait_for,
 )
+from observing import STEPSCOPE
 
 pytestmark = pytest.mark.fast
 
@@ -93,6 +95,20 @@ def test_nothing_to_show(tmp_path: Path) -> None:
     assert shown.code in (0, 2)  # a fallback place elsewhere may hold runs
     if shown.code == 2:
         assert "stepscope run" in shown.stderr
+
+
+def test_output_that_goes_nowhere_is_no_success(two_runs: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        for words in (["show"], ["show", "--json"], ["runs"]):
+            done = subprocess.run(
+                [STEPSCOPE, *words], cwd=two_runs, stdout=full, stderr=subprocess.PIPE, text=True
+            )
+            assert done.returncode == 2, words
+            assert done.stderr.startswith("stepscope: cannot write to stdout: ")
+        ran = subprocess.run(
+            [STEPSCOPE, "run", "--quiet", "--json", "true"], cwd=two_runs, stdout=full, check=False
+        )
+        assert ran.returncode == 0, "the child's"
 
 
 @pytest.mark.parametrize("damage", ["truncate", "garbage", "empty", "folder"])
