@@ -76,7 +76,12 @@ def hook(folder: str) -> None:
         group_number=lambda group: 0,
     )
     # gc.isenabled is a builtin without arguments that returns True, like torch.is_grad_enabled.
-    _native.set_torch(is_grad_enabled=gc.isenabled, tensor_type=Tensor, queue_callback=None)
+    _native.set_torch(
+        is_grad_enabled=gc.isenabled,
+        tensor_type=Tensor,
+        disable_torch_function=None,
+        queue_callback=None,
+    )
     kinds = _native.Hook
     wrapped: Any = Iterator_
     wrapped.__init__ = _native.timed_call(wrapped.__init__, kinds.ITER_INIT)

@@ -27,16 +27,29 @@ bool find_mode_enabled() {
   return symbol != nullptr;
 }
 
+// No torch function of anybody's is asked about it.
+bool is_plain(PyObject* tensor) {
+  return g_mode_enabled != nullptr && Py_IS_TYPE(tensor, hot().tensor_type) && !g_mode_enabled();
+}
+
+PyObject* get(PyObject* descriptor, PyObject* tensor) {
+  PyObject* value = Py_TYPE(descriptor)
+                        ->tp_descr_get(descriptor, tensor,
+                                       reinterpret_cast<PyObject*>(Py_TYPE(tensor)));
+  if (value == nullptr) PyErr_Clear();
+  return value;
+}
+
 // `Base.descriptor` of the tensor with torch functions switched off, or nullptr without an error set.
 PyObject* property(PyObject* tensor, PyObject* descriptor) {
-  if (g_disable == nullptr || descriptor == nullptr) return nullptr;
+  if (descriptor == nullptr) return nullptr;
+  if (is_plain(tensor)) return get(descriptor, tensor);
+  if (g_disable == nullptr) return nullptr;
   PyObject* off = PyObject_CallNoArgs(g_disable);
   PyObject* entered = off == nullptr ? nullptr : PyObject_CallMethod(off, "__enter__", nullptr);
   PyObject* value = nullptr;
   if (entered != nullptr) {
-    value = Py_TYPE(descriptor)
-                ->tp_descr_get(descriptor, tensor, reinterpret_cast<PyObject*>(Py_TYPE(tensor)));
-    if (value == nullptr) PyErr_Clear();
+    value = get(descriptor, tensor);
     Py_XDECREF(PyObject_CallMethod(off, "__exit__", "OOO", Py_None, Py_None, Py_None));
   }
   if (PyErr_Occurred() != nullptr) PyErr_Clear();
@@ -88,8 +101,7 @@ bool is_tensor(PyObject* object) {
 }
 
 STEPSCOPE_HOT_CODE uint64_t first_dimension(PyObject* tensor) {
-  if (hot().tensor_length == nullptr || !Py_IS_TYPE(tensor, hot().tensor_type) || g_mode_enabled())
-    return first_of_shape(tensor);
+  if (hot().tensor_length == nullptr || !is_plain(tensor)) return first_of_shape(tensor);
   const Py_ssize_t length = hot().tensor_length(tensor);
   if (length >= 0) return static_cast<uint64_t>(length);
   PyErr_Clear();
