@@ -23,11 +23,6 @@ std::optional<std::string> ask_agent(const std::string& run_folder, const std::s
   return body ? std::optional(std::move(*body)) : std::nullopt;
 }
 
-std::string target_of(const char* path, const report::CardStyle& style) {
-  return std::string(path) + "?width=" + std::to_string(style.width) +
-         (style.colour ? "&colour" : "") + (style.unicode ? "" : "&ascii");
-}
-
 // A run that was just founded: its agent is not yet there.
 std::optional<RunHistory> begun(const std::string& run_folder) {
   const auto segments = segment_folder_of(run_folder);
@@ -45,6 +40,11 @@ std::optional<RunHistory> begun(const std::string& run_folder) {
 }
 
 }  // namespace
+
+std::string target_of(const std::string& path, const report::CardStyle& style) {
+  return path + "?width=" + std::to_string(style.width) + (style.colour ? "&colour" : "") +
+         (style.unicode ? "" : "&ascii");
+}
 
 Result<report::Summary> stored_summary(const std::string& run_folder) {
   auto history = read_history(run_folder);

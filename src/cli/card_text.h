@@ -23,6 +23,8 @@ Result<std::string> summary_of(const std::string& run_folder, bool pretty = true
 
 // What `stepscope status` shows: of this moment for a live run, also before its first step.
 Result<std::string> status_of(const std::string& run_folder, int fd);
+// The API's "card" or "status" with the words for the style.
+std::string target_of(const std::string& path, const report::CardStyle& style);
 // Of an ended run, or of what is stored of a live one.
 Result<report::Summary> stored_summary(const std::string& run_folder);
 

@@ -12,6 +12,7 @@
 #include "cli/run_list.h"
 #include "cli/say.h"
 #include "cli/segment_folder.h"
+#include "cli/served_url.h"
 
 namespace stepscope::cli {
 namespace {
@@ -21,6 +22,7 @@ constexpr int64_t kDyingNs = 300'000'000;  // a kill -9 just sent takes a moment
 
 struct ShowOptions {
   std::string run;
+  UrlFlags url;
   bool json = false;
 };
 
@@ -46,7 +48,21 @@ void finish_first(const std::string& run_folder) {
     say_error(finished.error());
 }
 
+int show_served(const ShowOptions& options) {
+  const auto run = ServedUrl::find(options.run, options.url);
+  const auto text =
+      run ? run->ask(options.json ? "summary" : target_of("card", report::style_for(1)))
+          : Result<std::string>(run.error());
+  if (!text) {
+    say_error(text.error());
+    return kWrongUse;
+  }
+  print(*text);
+  return kFine;
+}
+
 int show(const ShowOptions& options) {
+  if (is_url(options.run)) return show_served(options);
   const std::string cwd = absolute_path(".");
   const Environment environment = current_environment();
   // A run that was never finished may be the newest, so finishing comes before looking.
@@ -84,7 +100,11 @@ void add_show(CLI::App& app, Action& action) {
   CLI::App* show_app = app.add_subcommand("show", "Print a run's card, or summary.json, again");
   show_app->footer(
       "A run that is going on shows its present state. One that was killed is finished first.");
-  show_app->add_option("RUN", options->run, "Folder, name or id of the run (default: the newest)");
+  show_app->add_option(
+      "RUN", options->run,
+      "Folder, name or id of the run (default: the newest), or the URL where it is "
+      "served");
+  add_url_flags(*show_app, options->url);
   show_app->add_flag("--json", options->json, "Print summary.json");
   show_app->callback([&action, options] { action = [options] { return show(*options); }; });
 }

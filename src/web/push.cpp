@@ -5,22 +5,18 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
-#include <boost/beast/ssl.hpp>
 
 #include "base/text.h"
-#include "base/version.h"
+#include "web/http_client.h"
 #include "web/on_pool.h"
 
 namespace stepscope::web {
 namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = beast::http;
+namespace http = boost::beast::http;
 namespace {
 
 constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
-constexpr uint64_t kMaxReply = 64 * 1024;
 
 std::string base64(const std::string& text) {
   std::string out((text.size() + 2) / 3 * 4 + 1, '\0');  // with the 0 that it ends by
@@ -31,68 +27,38 @@ std::string base64(const std::string& text) {
   return out;
 }
 
-http::request<http::string_body> request_of(const PushTarget& target, std::string body) {
-  http::request<http::string_body> request(http::verb::post, target.path, 11);
-  const bool v6 = target.where.host.find(':') != std::string::npos;
-  request.set(http::field::host, (v6 ? "[" + target.where.host + "]" : target.where.host) + ":" +
-                                     std::to_string(target.where.port));
-  request.set(http::field::user_agent, std::string("stepscope/") + kVersion);
+ClientRequest request_of(const PushTarget& target, std::string body) {
+  ClientRequest request(http::verb::post, target.path, 11);
   request.set(http::field::content_type, "application/x-protobuf");
   if (target.kind == PushTarget::Kind::kRemoteWrite) {
     request.set(http::field::content_encoding, "snappy");
     request.set("X-Prometheus-Remote-Write-Version", "0.1.0");
   }
   if (!target.user.empty()) request.set(http::field::authorization, "Basic " + base64(target.user));
-  request.keep_alive(false);
   request.body() = std::move(body);
-  request.prepare_payload();
   return request;
-}
-
-template <typename Stream>
-asio::awaitable<Status> post(Stream& stream, http::request<http::string_body> request) {
-  const auto [unsent, written] = co_await http::async_write(stream, request, kNoThrow);
-  if (unsent) co_return Error{unsent.message(), ""};
-  beast::flat_buffer buffer;
-  http::response_parser<http::string_body> reply;
-  reply.body_limit(kMaxReply);
-  const auto [unread, size] = co_await http::async_read(stream, buffer, reply, kNoThrow);
-  if (unread) co_return Error{unread.message(), ""};
-  const int status = static_cast<int>(reply.get().result_int());
-  if (status / 100 != 2) co_return Error{"it answers with status " + std::to_string(status), ""};
-  co_return ok();
 }
 
 }  // namespace
 
-Result<PushTarget> parse_push_url(PushTarget::Kind kind, std::string_view url) {
-  PushTarget target;
-  target.kind = kind;
-  const size_t scheme = url.find("://");
-  std::string_view rest = scheme == std::string_view::npos ? "" : url.substr(scheme + 3);
-  const size_t slash = rest.find('/');
-  target.path = slash == std::string_view::npos ? "/" : std::string(rest.substr(slash));
-  std::string_view authority = rest.substr(0, slash);
-  if (const size_t sign = authority.rfind('@'); sign != std::string_view::npos) {
-    target.user = authority.substr(0, sign);
-    authority = authority.substr(sign + 1);
+Result<PushTarget> parse_push_url(PushTarget::Kind kind, std::string_view text) {
+  const bool is_otlp = kind == PushTarget::Kind::kOtlp;
+  auto url = parse_url(text);
+  if (!url) {
+    const size_t sign = text.rfind('@');  // what stands before it is secret
+    const std::string_view shown = sign == std::string_view::npos ? text : text.substr(sign + 1);
+    return Error{"cannot send metrics to " + shell_quote(printable(shown, 200)) + ": it is no URL",
+                 is_otlp ? "for example: --otlp http://collector:4318"
+                         : "for example: --remote-write http://prometheus:9090/api/v1/write"};
   }
-  const std::string plain =
-      std::string(url.substr(0, scheme == std::string_view::npos ? 0 : scheme + 3)) +
-      std::string(authority);
-  auto where = hub::parse_url(plain);
-  const bool fine =
-      where && !authority.empty() && target.path.find_first_of(" \t\r\n") == std::string::npos;
-  if (!fine)
-    return Error{"cannot send metrics to " + shell_quote(printable(plain, 200)) + ": it is no URL",
-                 kind == PushTarget::Kind::kOtlp
-                     ? "for example: --otlp http://collector:4318"
-                     : "for example: --remote-write http://prometheus:9090/api/v1/write"};
-  target.where = *where;
-  if (!authority.ends_with(":" + std::to_string(where->port)))  // none was given: the scheme's own
-    target.where.port = where->tls ? 443 : 80;
-  if (kind == PushTarget::Kind::kOtlp && target.path == "/") target.path = "/v1/metrics";
+  PushTarget target{.kind = kind,
+                    .where = url->where,
+                    .path = std::move(url->path),
+                    .user = std::move(url->user),
+                    .shown = ""};
+  if (is_otlp && target.path == "/") target.path = "/v1/metrics";
   target.shown = hub::url_of(target.where) + target.path;
+  if (!url->query.empty()) target.path += "?" + url->query;
   return target;
 }
 
@@ -101,31 +67,19 @@ Push::Push(PushTarget target, std::function<std::string()> body,
     : target_(std::move(target)), body_(std::move(body)), say_(std::move(say)) {}
 
 asio::awaitable<Status> Push::send(asio::io_context& io, std::string body) {
-  asio::ip::tcp::resolver resolver(io);
-  const auto [unknown, found] = co_await resolver.async_resolve(
-      target_.where.host, std::to_string(target_.where.port), kNoThrow);
-  if (unknown) co_return Error{unknown.message(), ""};
-  auto request = request_of(target_, std::move(body));
-  if (!target_.where.tls) {
-    beast::tcp_stream stream(io);
-    stream.expires_after(kPatience);
-    const auto [refused, endpoint] = co_await stream.async_connect(found, kNoThrow);
-    if (refused) co_return Error{refused.message(), ""};
-    co_return co_await post(stream, std::move(request));
+  hub::TlsContext tls;
+  if (target_.where.tls) {
+    auto made = hub::make_node_tls({}, target_.where);
+    if (!made) co_return made.error();
+    tls = std::move(*made);
   }
-  const auto tls = hub::make_node_tls({}, target_.where);
-  if (!tls) co_return tls.error();
-  beast::ssl_stream<beast::tcp_stream> stream(io, **tls);
-  beast::get_lowest_layer(stream).expires_after(kPatience);
-  const auto [refused, endpoint] =
-      co_await beast::get_lowest_layer(stream).async_connect(found, kNoThrow);
-  if (refused) co_return Error{refused.message(), ""};
-  if (!SSL_set_tlsext_host_name(stream.native_handle(), target_.where.host.c_str()))
-    co_return Error{"TLS cannot be set up", ""};
-  const auto [untrusted] =
-      co_await stream.async_handshake(asio::ssl::stream_base::client, kNoThrow);
-  if (untrusted) co_return Error{"TLS failed: " + untrusted.message(), ""};
-  co_return co_await post(stream, std::move(request));
+  auto request = request_of(target_, std::move(body));
+  const auto reply =
+      co_await exchange(io, target_.where, std::move(request), std::move(tls), {.time = kPatience});
+  if (!reply) co_return reply.error();
+  if (reply->status / 100 != 2)
+    co_return Error{"it answers with status " + std::to_string(reply->status), ""};
+  co_return ok();
 }
 
 asio::awaitable<void> Push::run(asio::io_context& io, asio::thread_pool& pool) {

@@ -140,11 +140,50 @@ def test_two_runs_do_not_log_each_other_out(live: Live, tmp_path: Path, cpp_loop
         other.end()
 
 
+def test_status_and_show_of_its_url(live: Live, tmp_path: Path) -> None:
+    site = live.site
+    base = f"http://localhost:{site.port}"
+    url = f"{base}/?token={site.token}"
+    key = site.get("/v1/runs").json()["runs"][0]["key"]
+    token = tmp_path / "token"
+    token.write_text(site.token)
+    token.chmod(0o600)
+    for arguments in (
+        (url,),
+        (f"{url}#/somewhere",),
+        (f"{base}/v1/runs/{key}?token={site.token}",),
+        (base, "--token-file", str(token)),
+    ):
+        done = stepscope(tmp_path, "status", *arguments)
+        assert (done.code, done.stderr) == (0, "")
+        assert "RANK  NODE" in done.stdout
+    assert stepscope(tmp_path, "status", "--json", url).json()["run"]["state"] == "live"
+    assert "phases" in stepscope(tmp_path, "show", "--json", url).json()
+    assert live.run.name in stepscope(tmp_path, "show", url).stdout
+    for arguments, word in (
+        ((base,), "wants another token"),
+        ((f"{base}/?token=wrong",), "wants another token"),
+        ((f"{base}/v1/runs/nobody-12345678/?token={site.token}",), "there is no run nobody"),
+        ((f"{base}/elsewhere?token={site.token}",), "not the URL of a run"),
+        (("http://127.0.0.1:1/?token=x",), "does not answer: Connection refused"),
+        ((f"{base}/?token=a%0d%0ab",), "letters that no token has"),
+        ((url, "--exclude-list"), "for a run's folder"),
+    ):
+        done = stepscope(tmp_path, "status", *arguments)
+        assert (done.code, word in done.stderr) == (2, True), done.stderr
+
+
 def test_an_open_page_is_told_of_the_end(live: Live) -> None:
     """The last test of the run: it ends it."""
     frames = live.site.frames("/v1/live")
     assert next(frames)["state"] == "live"
+    url = f"http://127.0.0.1:{live.site.port}/?token={live.site.token}"
+    watching = start(live.folder, "status", "--watch", "--json", url)
+    assert watching.stdout is not None
+    assert json.loads(watching.stdout.readline())["run"]["state"] == "live"
     _, said = live.end()
+    watching.communicate(timeout=30)
+    assert watching.returncode == 0
     rest = list(frames)
     assert [frame["type"] for frame in rest[-3:]] == ["tick", "summary", "end"]
     assert rest[-3]["state"] == "ended"
