@@ -94,6 +94,17 @@ bool init_contexts() {
   return g_type != nullptr;
 }
 
+bool enter_phase(PyObject* phase_context) {
+  if (!awake()) return false;
+  rec().begin(number(reinterpret_cast<Context*>(phase_context)));
+  return true;
+}
+
+void leave_phase(PyObject* phase_context, bool raised) {
+  if (hot().state.load(std::memory_order_relaxed) != State::kAwake) return;
+  rec().end(number(reinterpret_cast<Context*>(phase_context)), raised);
+}
+
 PyObject* step_context() { return make(""); }
 PyObject* phase_context(const char* name) { return make(name); }
 

@@ -13,4 +13,8 @@ bool init_contexts();                       // once
 PyObject* step_context();                   // new reference to the one step context
 PyObject* phase_context(const char* name);  // new reference; the name is cut at 63 bytes
 
+// What entering and leaving a phase_context does. leave_phase: only after an enter_phase that was true.
+bool enter_phase(PyObject* phase_context);
+void leave_phase(PyObject* phase_context, bool raised);
+
 }  // namespace stepscope::bindings

@@ -318,6 +318,11 @@ void flush_loading() {
   loading().flush(now_ns);
 }
 
+void close_loading() {
+  flush_loading();
+  loading().close();
+}
+
 void forget_loading() {
   forget_transforms();
   g_process = {};

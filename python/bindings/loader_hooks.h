@@ -34,6 +34,7 @@ void loads_for(PyObject* fetcher, uint32_t loader);  // in the training process:
 void takes_for(PyObject* iterator, uint32_t loader);
 void be_worker();  // this process is one: waiting and resources count; again at each epoch
 void flush_loading();
+void close_loading();
 void forget_loading();  // after a fork
 
 }  // namespace stepscope::bindings

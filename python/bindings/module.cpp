@@ -53,9 +53,19 @@ void bind_session(nb::module_& m) {
         nb::arg("python_version"), nb::arg("torch_version"), nb::arg("executable"),
         "Make this process's segment. Raises RuntimeError when there is no room.");
   m.def("close_segment", [] {
-    flush_loading();
+    close_loading();
     rec().close();
   });
+  m.def(
+      "reopen",
+      [] {
+        if (hot().state.load() == State::kAsleep || rec().is_open()) return false;
+        forget_all_groups();
+        forget_modules();
+        hot().state.store(State::kAsleep);
+        return true;
+      },
+      "After close_segment or switch_off: the next training event opens another segment.");
   m.def("switch_off", [] { hot().state.store(State::kOff); }, "Record nothing in this process.");
   m.def(
       "after_fork",
@@ -70,6 +80,16 @@ void bind_session(nb::module_& m) {
       "wake", [] { return awake(); }, "Open the segment now; false when nothing is recorded here.");
   m.def("pause", [] { rec().pause(); });
   m.def("resume", [] { rec().resume(); });
+  m.def(
+      "set_live_view",
+      [](nb::object function) {
+        session().live_view = keep(function);  // the last one is kept: it may be running
+        if (session().live_view != nullptr)
+          hot().rare.fetch_or(Hot::kLiveView);
+        else
+          hot().rare.fetch_and(static_cast<uint8_t>(~Hot::kLiveView));
+      },
+      nb::arg("function").none(), "Called after each backward; None: no more.");
   m.def("set_fact", [](uint32_t fact) { rec().set_fact(fact); });
   m.def("set_ranks", [](int rank, int local_rank, int world_size, int local_world_size) {
     rec().set_ranks(rank, local_rank, world_size, local_world_size);
@@ -139,13 +159,19 @@ void bind_hooks(nb::module_& m) {
       .value("LOADER_TRY_GET", Hook::kLoaderTryGet)
       .value("LOADER_PIN", Hook::kLoaderPin)
       .value("LOADER_FETCHER_MADE", Hook::kLoaderFetcherMade)
-      .value("LOADER_START", Hook::kLoaderStart);
+      .value("LOADER_START", Hook::kLoaderStart)
+      .value("RECOMPUTE_ENTER", Hook::kRecomputeEnter)
+      .value("RECOMPUTE_EXIT", Hook::kRecomputeExit)
+      .value("RECOMPUTE", Hook::kRecompute);
   m.def(
       "timed_call",
       [](nb::object original, Hook hook, uint8_t argument) {
         return nb::steal(timed_call(original.ptr(), hook, argument));
       },
       nb::arg("original"), nb::arg("hook"), nb::arg("argument") = 0);
+  m.def("named_call", [](nb::object original, const std::string& name) {
+    return nb::steal(named_call(original.ptr(), name.c_str()));
+  });
   m.def("set_module_type", [](nb::object type) { set_module_type(keep(type)); });
   m.def("watch_all_classes", [] { watch_all_classes(); });
   m.def("step_context", [] { return nb::steal(step_context()); });

@@ -24,15 +24,18 @@ enum class State : uint8_t {
 // What a hook touches on every call, in one cache line: between two hooks the model's own work throws
 // everything out of the caches, and each further line would cost more than all that is computed here.
 struct alignas(64) Hot {
-  static constexpr uint16_t kWatched = 4, kUnwatched = 57;
+  static constexpr uint8_t kWatched = 4, kUnwatched = 57;
+  static constexpr uint8_t kRecomputed = 1, kLiveView = 2;
   std::atomic<State> state{State::kAsleep};
   bool forward_seen = false;  // a root forward with gradients since the last backward
   bool reducer = false;       // DistributedDataParallel is in use: session().reducer_owner
   // eval() was called, or an epoch began: a root forward looks at module.training until one finds
   // it true. Else it is taken to be: the way through the module's dict costs as much as all the rest
   bool mode_unsure = true;
-  std::atomic<int16_t> compiles{0};     // compilations in progress
-  uint16_t until_look = kWatched;       // backwards until look_around()
+  std::atomic<int16_t> compiles{0};  // compilations in progress
+  uint8_t until_look = kWatched;     // backwards until look_around()
+  // Rare: what the end of a backward has to do besides. Autograd's threads set kRecomputed.
+  std::atomic<uint8_t> rare{0};
   bool (*grad_enabled)() = nullptr;     // torch's gradient mode on this thread
   PyObject* root = nullptr;             // the root called last; not kept alive
   PyTypeObject* root_type = nullptr;    // its class as long as that lives: was its slot reset?
@@ -56,6 +59,10 @@ struct Session {
   PyObject* queue_callback = nullptr;   // Variable._execution_engine.queue_callback
   PyObject* reducer_owner = nullptr;    // weakref to the DistributedDataParallel in use
   bool fetch_seen = false;              // from any DataLoader
+  PyObject* live_view = nullptr;        // () -> None: called after each backward while it is set
+  // Forward computed again inside the backward in progress (activation checkpointing), by whichever
+  // of autograd's threads.
+  std::atomic<int64_t> recomputed_ns{0};
 };
 
 // A global with a constant address: hooks find it without a guard or a call.
@@ -70,6 +77,9 @@ struct Nesting {
   // checkpointing), which is backward.
   int backwards = 0;
   bool root = false;  // inside a root's forward
+  // Forward computed again for activation checkpointing: since when, and how deep in it.
+  int recomputes = 0;
+  int64_t recompute_begin_ns = 0;
 };
 extern constinit thread_local Nesting nesting;
 

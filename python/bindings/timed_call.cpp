@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/hot.h"
 #include "batch_size.h"
+#include "contexts.h"
 #include "groups.h"
 #include "loader_hooks.h"
 #include "marks.h"
@@ -22,6 +24,7 @@ struct TimedCall {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* original;
   vectorcallfunc* inner;  // the original's own entry; null when its type has none
+  PyObject* context;  // of kNamed: its phase_context
   Hook hook;
   uint8_t argument;
 };
@@ -179,7 +182,55 @@ bool reduces() {
   return yes;
 }
 
+[[gnu::cold]] void tell_recomputed() {
+  hot().rare.fetch_and(static_cast<uint8_t>(~Hot::kRecomputed), std::memory_order_relaxed);
+  rec().recomputed(session().recomputed_ns.exchange(0, std::memory_order_relaxed));
+}
+
+void recompute_begins() {
+  if (nesting.recompute_begin_ns == 0) nesting.recompute_begin_ns = monotonic_ns();
+}
+
+[[gnu::cold]] void recompute_ends() {
+  const int64_t took_ns = monotonic_ns() - std::exchange(nesting.recompute_begin_ns, 0);
+  session().recomputed_ns.fetch_add(took_ns, std::memory_order_relaxed);
+  hot().rare.fetch_or(Hot::kRecomputed, std::memory_order_relaxed);
+}
+
+PyObject* on_recompute_enter(TimedCall* self, const Arguments& a) {
+  if (!compiling() && nesting.recomputes++ == 0 && awake()) recompute_begins();
+  return call(self, a);
+}
+
+PyObject* on_recompute_exit(TimedCall* self, const Arguments& a) {
+  if (nesting.recomputes > 0 && --nesting.recomputes == 0 && nesting.recompute_begin_ns != 0)
+    recompute_ends();
+  return call(self, a);
+}
+
+PyObject* on_recompute(TimedCall* self, const Arguments& a) {
+  if (compiling() || nesting.recomputes > 0 || !awake()) return call(self, a);
+  recompute_begins();
+  PyObject* result = call(self, a);
+  if (nesting.recompute_begin_ns != 0) recompute_ends();  // it raised
+  return result;
+}
+
+// What the user interrupts here is his own loop.
+[[gnu::cold]] bool show_live_view() {
+  PyObject* function = session().live_view;
+  if (function == nullptr) return true;
+  PyObject* drawn = PyObject_CallNoArgs(function);
+  Py_XDECREF(drawn);
+  if (drawn != nullptr || PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0)
+    return drawn != nullptr;
+  PyErr_Clear();
+  return true;
+}
+
 STEPSCOPE_HOT_CODE PyObject* on_backward(TimedCall* self, const Arguments& a) {
+  if (nesting.recompute_begin_ns != 0 && nesting.recomputes == 0) [[unlikely]]
+    recompute_ends();
   if (nesting.backwards > 0 || compiling()) return call(self, a);
   const bool reduced = hot().reducer && reduces();
   const uint64_t sync = reduced ? next_reducer_sync() : 0;
@@ -191,8 +242,13 @@ STEPSCOPE_HOT_CODE PyObject* on_backward(TimedCall* self, const Arguments& a) {
   hot().forward_seen = false;
   PyObject* result = call(self, a);
   --nesting.backwards;
+  const uint8_t rare = hot().rare.load(std::memory_order_relaxed);
+  if ((rare & Hot::kRecomputed) != 0) [[unlikely]]
+    tell_recomputed();
   if (!rec().backward_end(result == nullptr, reduced) && reduced && result != nullptr)
     Py_XDECREF(call_quietly(session().rearm));
+  if ((rare & Hot::kLiveView) != 0) [[unlikely]]
+    if (result != nullptr && !show_live_view()) Py_CLEAR(result);
   return result;
 }
 
@@ -267,6 +323,15 @@ PyObject* on_profiler(TimedCall* self, const Arguments& a) {
   return result;
 }
 
+// Only where something trains already: a Trainer calls its callbacks while it is being made.
+PyObject* on_named(TimedCall* self, const Arguments& a) {
+  const bool recording = hot().state.load(std::memory_order_relaxed) == State::kAwake;
+  if (!recording || !enter_phase(self->context)) return call(self, a);
+  PyObject* result = call(self, a);
+  leave_phase(self->context, result == nullptr);
+  return result;
+}
+
 PyObject* on_loader(TimedCall* self, const Arguments& a) {
   return loader_hook(self->hook, self->argument, self->original, {a.values, a.nargsf, a.names});
 }
@@ -313,6 +378,14 @@ vectorcallfunc entry_of(Hook hook) {
       return entry<on_profiler<true>>;
     case Hook::kProfilerClose:
       return entry<on_profiler<false>>;
+    case Hook::kNamed:
+      return entry<on_named>;
+    case Hook::kRecomputeEnter:
+      return entry<on_recompute_enter>;
+    case Hook::kRecomputeExit:
+      return entry<on_recompute_exit>;
+    case Hook::kRecompute:
+      return entry<on_recompute>;
     default:
       return entry<on_loader>;
   }
@@ -438,9 +511,21 @@ PyObject* timed_call(PyObject* original, Hook hook, uint8_t argument) {
   self->vectorcall = entry_of(hook);
   self->original = Py_NewRef(original);
   self->inner = own_entry(original);
+  self->context = nullptr;
   self->hook = hook;
   self->argument = argument;
   return reinterpret_cast<PyObject*>(self);
+}
+
+PyObject* named_call(PyObject* original, const char* name) {
+  PyObject* context = phase_context(name);
+  PyObject* object = context == nullptr ? nullptr : timed_call(original, Hook::kNamed, 0);
+  if (object == nullptr) {
+    Py_XDECREF(context);
+    return nullptr;
+  }
+  reinterpret_cast<TimedCall*>(object)->context = context;
+  return object;
 }
 
 void set_loader_functions(PyObject* number, PyObject* epoch_begins, PyObject* epoch_ended) {

@@ -25,6 +25,12 @@ enum class Hook : uint8_t {
   kToDevice,       // Tensor.to, Tensor.cuda, Tensor.copy_
   kProfilerOpen,   // torch.autograd.profiler.profile._start_trace
   kProfilerClose,  // ... .__exit__
+  kNamed,          // see named_call()
+  // torch.utils.checkpoint: the context in which forward is computed again, and the reentrant kind,
+  // where that ends at the engine's entry
+  kRecomputeEnter,
+  kRecomputeExit,
+  kRecompute,
   // loading: see loader_hooks.h
   kLoaderFetch,        // _MapDatasetFetcher.fetch(self, index), and of the iterable one
   kLoaderPart,         // a call inside a fetch: argument = LoaderPart or a transform's number
@@ -42,6 +48,8 @@ bool init_timed_call();  // once; false with a Python error set
 
 // New reference, which keeps `original`.
 PyObject* timed_call(PyObject* original, Hook hook, uint8_t argument);
+// The same under a phase of this name, as stepscope.phase(name) would time it; such calls nest.
+PyObject* named_call(PyObject* original, const char* name);
 
 // number, epoch_begins: (DataLoader) -> int, stays the same while it lives, never used again; the second
 // is asked once an epoch. epoch_ended: (number) -> None, when it gave its last batch.

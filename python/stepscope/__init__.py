@@ -16,6 +16,7 @@ there and does nothing, and says so once.
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -26,14 +27,28 @@ try:
     from stepscope import _native, _session
 
     _start = _session.start_without_run
+    start, stop = _session.start, _session.stop
 except ImportError as _error:
     from stepscope import _absent as _native  # pyright: ignore[reportAssignmentType]
 
     _start = _native.start_without_run
+    start, stop = _native.start, _native.stop
     _native.say_why(_error)
 
 __version__ = "0.1.0"
-__all__ = ["Run", "identify_stragglers", "load", "pause", "phase", "resume", "trace_step"]
+# For CMake's find_package(stepscope): the C++ recorder (docs/integrations/cpp.md).
+cmake_prefix_path = os.path.dirname(os.path.abspath(__file__))
+__all__ = [
+    "Run",
+    "identify_stragglers",
+    "load",
+    "pause",
+    "phase",
+    "resume",
+    "start",
+    "stop",
+    "trace_step",
+]
 
 _step: AbstractContextManager[object] = _native.step_context()
 _phases: dict[str, AbstractContextManager[object]] = {}

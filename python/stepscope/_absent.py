@@ -18,6 +18,12 @@ def say_why(error: ImportError) -> None:
 def start_without_run() -> None: ...
 
 
+def start(*, live: bool | None = None) -> None: ...
+
+
+def stop() -> None: ...
+
+
 def step_context() -> AbstractContextManager[object]:
     return contextlib.nullcontext()
 

@@ -15,6 +15,17 @@ from typing import Any
 _wanted: dict[str, list[Callable[[ModuleType], None]]] = {}
 
 
+# modules that import torch in the middle of themselves, when our hooks come
+_halfway: list[tuple[ModuleType, Callable[[ModuleType], None]]] = []
+
+
+def settle() -> None:
+    """Something trains: what was being imported is there by now."""
+    while _halfway:
+        module, callback = _halfway.pop()
+        _call(callback, module)
+
+
 class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -61,8 +72,13 @@ def _call(callback: Callable[[ModuleType], None], module: ModuleType) -> None:
 
 
 def after_import(name: str, callback: Callable[[ModuleType], None]) -> None:
-    """Call `callback(module)` when `name` is imported, at once if it already is."""
+    """Call `callback(module)` when `name` is imported, at once if it already is; in the middle of
+    its import, at settle().
+    """
     module = sys.modules.get(name)
+    if module is not None and getattr(module.__spec__, "_initializing", False):
+        _halfway.append((module, callback))
+        return
     if module is not None:
         _call(callback, module)
         return

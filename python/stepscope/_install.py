@@ -15,10 +15,12 @@ from stepscope.hooks import (
     compiling,
     dataloader,
     distributed,
+    frameworks,
     lightning,
     modules,
     optimizer,
     profiler,
+    recompute,
 )
 
 _HOOKS: list[tuple[str, Callable[[ModuleType], None]]] = [
@@ -30,12 +32,14 @@ _HOOKS: list[tuple[str, Callable[[ModuleType], None]]] = [
     ("torch.serialization", checkpoint.install),
     ("torch.distributed.checkpoint.state_dict_saver", checkpoint.install_distributed),
     ("safetensors.torch", checkpoint.install_safetensors),
+    ("torch.utils.checkpoint", recompute.install),
     ("torch._dynamo.callback", compiling.install),
     ("torch.autograd.profiler", profiler.install),
     ("torch.distributed.distributed_c10d", distributed.install),
     ("torch.nn.parallel.distributed", distributed.install_ddp),
     ("lightning.pytorch.strategies.strategy", lightning.install),
     ("pytorch_lightning.strategies.strategy", lightning.install),
+    *((name, frameworks.install) for name in frameworks.CALLS),
 ]
 
 _installed = False

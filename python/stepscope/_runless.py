@@ -10,9 +10,28 @@ import secrets
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 
 START_WAIT_S = 1.0
 CARD_WAIT_S = 2.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the agent is started with; None and empty: as this process is found."""
+
+    folder: str | None = None  # below it stepscope-runs
+    run_id: str | None = None  # processes with the same are one run
+    name: str | None = None
+    hub: tuple[str, ...] = ()  # arguments, as of `stepscope run`
+
+
+_options = Options()
+
+
+def use(options: Options) -> None:
+    global _options
+    _options = options
 
 
 def _key(ranks: tuple[int, int, int, int]) -> str:
@@ -28,6 +47,12 @@ def _key(ranks: tuple[int, int, int, int]) -> str:
     if ranks[2] > 1:
         return f"parent-{os.getppid()}"
     return f"{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def _name_of(script: str) -> str:
+    return (
+        "notebook" if script == "ipykernel_launcher.py" else os.path.splitext(script)[0] or "python"
+    )
 
 
 def _binary() -> str:
@@ -52,7 +77,8 @@ def start_agent(ranks: tuple[int, int, int, int]) -> tuple[str, str | None]:
 
     Every rank of the node does so; the agents but the first see that the folder has one, and end.
     """
-    key = "".join(c if c.isalnum() or c in "-_." else "-" for c in _key(ranks))
+    key = _options.run_id or _key(ranks)
+    key = "".join(c if c.isalnum() or c in "-_." else "-" for c in key)
     folder = f"/dev/shm/stepscope-{os.getuid()}/{key}"
     os.makedirs(folder, mode=0o700, exist_ok=True)
     script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
@@ -65,11 +91,12 @@ def start_agent(ranks: tuple[int, int, int, int]) -> tuple[str, str | None]:
         "--id",
         key,
         "--cwd",
-        os.getcwd(),
+        _options.folder or os.getcwd(),
         "--name",
-        os.path.splitext(script)[0] or "python",
+        _options.name or _name_of(script),
         "--command-json",
         json.dumps([sys.executable, *sys.argv]),
+        *_options.hub,
     ]
     # The agent forks twice and lets go of every descriptor: this returns when it is on its own.
     started = subprocess.run(
@@ -99,14 +126,21 @@ def _run_folder(folder: str) -> str | None:
     return None
 
 
-def print_card(run_folder: str) -> None:
-    """At exit, on local rank 0: wait at most CARD_WAIT_S for the card and print it to stderr."""
+def wait_for_card(run_folder: str) -> str | None:
+    """The card of a run that has just ended; None when it does not come within CARD_WAIT_S."""
     card = os.path.join(run_folder, "summary.txt")
     deadline = time.monotonic() + CARD_WAIT_S
     while time.monotonic() < deadline:
         if os.path.exists(card):
             with open(card, encoding="utf-8", errors="replace") as text:
-                sys.stderr.write(text.read())
-            return
+                return text.read()
         time.sleep(0.02)
-    print(f"stepscope: still writing; hint: stepscope show {run_folder}", file=sys.stderr)
+    return None
+
+
+def print_card(run_folder: str) -> None:
+    """At exit or stop(), on local rank 0: the card to stderr."""
+    card = wait_for_card(run_folder)
+    if card is None:
+        card = f"stepscope: still writing; hint: stepscope show {run_folder}\n"
+    sys.stderr.write(card)

@@ -11,9 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from stepscope import _native
+from stepscope._after_import import after_import, settle
 
 _note: Callable[[str], None] | None = None
-_folder = ""  # of the segments, once this process or the one it was forked from has one
+_segments: str | None = None  # where this process, or the one it was forked from, records
+_run_folder: str | None = None  # of the run, when no `stepscope run` began it
+_shows_card = False  # the local rank that does
 
 
 def set_note(note: Callable[[str], None]) -> None:
@@ -41,17 +44,76 @@ def start_without_run() -> None:
     """The first trace_step of a process that `stepscope run` did not start: hooks go in, an agent
     comes up.
     """
-    from stepscope import _install
-
     if os.environ.get("STEPSCOPE") == "0":
         _native.switch_off()
         return
+    after_import("torch", _install_hooks)  # its parts are there before it is whole
+
+
+def _install_hooks(_: object) -> None:
+    from stepscope import _install
+
     _install.install()
+
+
+def start(*, live: bool | None = None) -> None:
+    """Observe this process from now on, as `stepscope run` would: automatic steps, no edit of the
+    loop. Under `stepscope run`, or started already, nothing changes.
+
+    In a notebook the cell that trains shows the verdict and the phases while it runs. live: False
+    never, True wherever IPython runs, None in notebooks. After stop() a new run begins. Never
+    raises.
+    """
+    start_without_run()
+    if os.environ.get("STEPSCOPE") == "0":
+        return
+    if _native.reopen():
+        modules: Any = sys.modules.get("stepscope.hooks.modules")
+        if modules is not None:
+            modules.forget_roots()
+    _native.resume()
+    if live is not False and "IPython" in sys.modules:
+        from stepscope import _notebook
+
+        _notebook.show(always=live is True)
+
+
+def stop() -> None:
+    """End the run that start() or trace_step began, wait at most 2 s for its card and print it:
+    into the cell in a notebook, else to stderr. The next start() begins another run. Under
+    `stepscope run` recording pauses: the run and its card end with the process. Never raises.
+    """
+    global _segments, _run_folder
+    if os.environ.get("STEPSCOPE") == "0":
+        return
+    if os.environ.get("STEPSCOPE_SEGMENTS"):
+        _native.pause()
+        return
+    notebook: Any = sys.modules.get("stepscope._notebook")
+    if notebook is not None:
+        notebook.hide()
+    if _run_folder is None:
+        _native.switch_off()
+        return
+    from stepscope import _runless
+
+    _native.close_segment()
+    atexit.unregister(_runless.print_card)
+    atexit.unregister(_native.close_segment)
+    folder, _run_folder, _segments = _run_folder, None, None
+    if _shows_card and (notebook is None or not notebook.show_card(folder)):
+        _runless.print_card(folder)
+
+
+def segment_folder() -> str | None:
+    """Where the agent of this run answers; None while nothing is recorded."""
+    return _segments
 
 
 def open_segment() -> bool:
     """Make this process's segment, at the first training event. False: record nothing here."""
-    global _folder
+    global _segments, _run_folder, _shows_card
+    settle()
     if os.environ.get("STEPSCOPE") == "0" or not sys.platform.startswith("linux") or _is_worker():
         return False
     try:
@@ -61,14 +123,14 @@ def open_segment() -> bool:
             from stepscope import _runless
 
             folder, run_folder = _runless.start_agent(_launch_ranks())
-        _folder = folder
         _native.open_segment(**_options(folder, _number("STEPSCOPE_SEGMENT_KB", 256)))
         local_rank = _ranks()[1]
     except (OSError, RuntimeError, ValueError) as error:
         not_measured(f"not recording: {error}")
         return False
     _native.watch_all_classes()
-    if run_folder is not None and local_rank <= 0:
+    _segments, _run_folder, _shows_card = folder, run_folder, local_rank <= 0
+    if run_folder is not None and _shows_card:
         from stepscope import _runless
 
         atexit.register(_runless.print_card, run_folder)
@@ -80,7 +142,7 @@ def open_loading() -> None:
     """Make the segment that this process's loading is recorded in. Without room it is not, and all
     else goes on.
     """
-    folder = os.environ.get("STEPSCOPE_SEGMENTS", "") or _folder
+    folder = os.environ.get("STEPSCOPE_SEGMENTS", "") or _segments
     if not folder or os.environ.get("STEPSCOPE") == "0":
         return
     with contextlib.suppress(OSError, RuntimeError, ValueError):

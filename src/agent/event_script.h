@@ -128,6 +128,8 @@ class EventScript {
       add(Code::kBackwardBegin, w.sync());
     else if (w.verb == ")bwd")
       add(Code::kBackwardEnd, ready, reduced);
+    else if (w.verb == "recomputed")
+      add(Code::kRecomputed, w.number());
     else if (w.verb == "opt")
       add(Code::kOptimizerBegin, w.id()), end(Code::kOptimizerEnd, w.id());
     else if (w.verb == "opt(")

@@ -28,8 +28,9 @@ inline void expect_sums(const Folded& out) {
     const StepParts& p = s.parts;
     for (int64_t ns :
          {p.loss_ns, p.epoch_start_ns, p.other_before_forward_ns, p.other_after_backward_ns,
-          p.other_after_optimizer_ns, p.other_between_steps_ns})
+          p.other_after_optimizer_ns, p.other_between_steps_ns, p.recompute_ns})
       ASSERT_GE(ns, 0);
+    ASSERT_LE(p.recompute_ns, s[Phase::kBackward]);
     ASSERT_LE(p.loss_ns, s[Phase::kForward]);
     ASSERT_LE(p.epoch_start_ns, s[Phase::kInput]);
     ASSERT_LE(p.other_before_forward_ns + p.other_after_backward_ns + p.other_after_optimizer_ns +

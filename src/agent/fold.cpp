@@ -66,11 +66,14 @@ void Fold::push(const Record& record, Folded& out) {
       return add(record, 0, ItemKind::kStepBegin, out);
     case RecordKind::kSync:
       return add_sync(record);
+    case RecordKind::kRecomputed:
+      return add(record, 0, ItemKind::kRecomputed, out);
   }
 }
 
 void Fold::add(const Record& record, uint8_t phase, ItemKind kind, Folded& out) {
-  const int64_t t1_ns = kind == ItemKind::kSpan ? record.t1_ns : record.t0_ns;
+  const bool lasts = kind == ItemKind::kSpan || kind == ItemKind::kRecomputed;
+  const int64_t t1_ns = lasts ? record.t1_ns : record.t0_ns;
   if (last_end_ns_ && record.t0_ns < *last_end_ns_ && t1_ns <= *last_end_ns_)
     return;  // of a closed step
   if (pending_.size() >= kMaxPending) give_up_pending(out);

@@ -58,7 +58,7 @@ std::vector<Record> garbage(Random& random) {
     r.t0_ns = between(random, 0, range);
     r.t1_ns = between(random, 0, 9) == 0 ? static_cast<int64_t>(random())
                                          : r.t0_ns + between(random, 0, range);
-    r.kind = static_cast<RecordKind>(between(random, 0, 4));
+    r.kind = static_cast<RecordKind>(between(random, 0, 6));
     r.phase = static_cast<uint8_t>(between(random, 0, 4) == 0 ? random() : random() % 40);
     r.flags = static_cast<uint8_t>(random());
     r.step = static_cast<uint32_t>(random());

@@ -37,6 +37,12 @@ const Item* innermost(const std::vector<Item>& stack) {
 
 bool Item::training_fetch() const { return is(Phase::kInput) && !has(kSpanNotTraining); }
 
+void Sweep::add_recomputed(const Item& item, const Interval& interval, StepParts& parts) {
+  const int64_t room_ns = interval.end_ns - interval.begin_ns - parts.recompute_ns;
+  parts.recompute_ns += std::clamp<int64_t>(item.t1_ns - std::max(item.t0_ns, interval.begin_ns), 0,
+                                            std::max<int64_t>(room_ns, 0));
+}
+
 // Begins and ends in order of time, an end before a begin at the same instant, the inner end first.
 template <typename Begin, typename End>
 void Sweep::walk(const std::vector<Item>& items, int64_t until_ns, Begin&& begin, End&& end) {
@@ -92,8 +98,12 @@ void Sweep::run(std::vector<Item>& items, const Interval& interval, Shares& shar
       [&](const Item& item) {
         account_until(item.t1_ns);
         end_item(item);
+        if (item.kind == ItemKind::kRecomputed) add_recomputed(item, interval, shares.parts);
       });
   account_until(interval.end_ns);
+  // What was taken out of backward (gc, sync) may have been taken out of this.
+  shares.parts.recompute_ns =
+      std::min(shares.parts.recompute_ns, shares.phase_ns[static_cast<size_t>(Phase::kBackward)]);
 }
 
 // The stretches of forward that no module call covers, in order of time; they never overlap.

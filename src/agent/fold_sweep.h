@@ -31,6 +31,7 @@ enum class ItemKind : uint8_t {
   kZeroGrad,           // marks
   kSkipped,
   kStepBegin,
+  kRecomputed,  // an amount of backward, not a place in it
 };
 
 struct Item {
@@ -84,6 +85,7 @@ class Sweep {
   void note_epoch_start(const Item& item, const Interval& interval,
                         std::vector<Occurrence>& occurrences);
   void account(int64_t from_ns, int64_t to_ns, const Interval& interval, Shares& shares);
+  static void add_recomputed(const Item& item, const Interval& interval, StepParts& parts);
   static void drop_ended(std::vector<Item>& stack, int64_t now_ns);
 
   std::vector<Item> stretches_, merged_;

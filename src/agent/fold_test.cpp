@@ -71,6 +71,7 @@ class Scenario {
  private:
   static void parts(std::ostream& text, const StepParts& p) {
     const std::pair<const char*, int64_t> all[] = {{"loss", p.loss_ns},
+                                                   {"recompute", p.recompute_ns},
                                                    {"epoch_start", p.epoch_start_ns},
                                                    {"before_forward", p.other_before_forward_ns},
                                                    {"after_backward", p.other_after_backward_ns},
@@ -97,6 +98,8 @@ class Scenario {
     if (verb == "span") {
       words >> word;
       r.phase = phase(word);
+    } else if (verb == "recomputed") {
+      r.kind = RecordKind::kRecomputed;
     } else if (verb == "mark") {
       words >> word;
       r.kind = marks().at(word);
@@ -105,7 +108,7 @@ class Scenario {
     }
     if (verb != "finish") words >> r.t0_ns;
     r.t1_ns = r.t0_ns;
-    if (verb == "span" || verb == "step") words >> r.t1_ns;
+    if (verb == "span" || verb == "step" || verb == "recomputed") words >> r.t1_ns;
     if (verb == "step") ++step_;
     while (words >> word) option(word, r);
     if (verb == "finish") return fold_.finish(r, out_);
@@ -257,6 +260,27 @@ TEST(Fold, GcAndCompileAreTakenOutOfWhateverTheyInterrupt) {
 TEST(Fold, SyncIsTakenOutOfBackward) {
   EXPECT_EQ(steps("span forward 10 20\n span sync 40 46\n span backward 20 50\n step 0 50\n"),
             "0 [0,50) forward=10 backward=24 sync=6 other=10 (before_forward=10)\n");
+}
+
+TEST(Fold, WhatWasComputedAgainIsAPartOfBackward) {
+  EXPECT_EQ(steps(R"(
+    span forward 10 20
+    recomputed 36 50
+    span backward 20 50
+    recomputed 65 70
+    span backward 60 70
+    step 0 70
+    recomputed 78 80
+    span backward 70 80
+    step 70 80)"),
+            "0 [0,70) forward=10 backward=40 other=20 (recompute=19) (before_forward=10) "
+            "(after_backward=10)\n"
+            "1 [70,80) backward=10 (recompute=2)\n");
+}
+
+TEST(Fold, NoMoreIsComputedAgainThanBackwardHas) {
+  EXPECT_EQ(steps("span gc 22 48\n recomputed 21 50\n span backward 20 50\n step 20 50\n"),
+            "0 [20,50) backward=4 gc=26 (recompute=4)\n");
 }
 
 TEST(Fold, OfSpansOfOneEventTheLaterOneIsTheOuterOne) {

@@ -23,6 +23,8 @@ enum class RecordKind : uint8_t {
   kStepBegin,
   // This rank waited for others from t0 to t1, at sync point `sync`. flags: kSyncTogether
   kSync,
+  // Forward was computed again for t1 - t0, somewhere inside the backward that ends next at t1
+  kRecomputed,
 };
 
 enum SpanFlags : uint8_t {

@@ -162,6 +162,8 @@ void Timeline::apply(const ring::EventValue& event) {
     case EventCode::kSamples:
       if (event.a <= kMaxSamples) clock.add_samples(event.a);
       return;
+    case EventCode::kRecomputed:
+      return recomputed(event.a);
     case EventCode::kResumed:
       forget_open();
       if (event.a == wire::kAfterPause)
@@ -280,6 +282,15 @@ void Timeline::backward_end(const ring::EventValue& event) {
     change();
   }
   settle();
+}
+
+// How long in all; where in the backward is not known, and no view needs it.
+void Timeline::recomputed(uint64_t ns) {
+  const OpenSpan* top = s_.stack.top();
+  if (top == nullptr || top->phase != static_cast<uint8_t>(Phase::kBackward)) return;
+  const auto longest_ns = static_cast<uint64_t>(t_ns_ - top->t0_ns);
+  write(RecordKind::kRecomputed, Phase::kBackward,
+        t_ns_ - static_cast<int64_t>(std::min(ns, longest_ns)), t_ns_);
 }
 
 void Timeline::sync_begin(const ring::EventValue& event) {

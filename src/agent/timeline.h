@@ -73,6 +73,7 @@ class Timeline {
   void fetch_begin(uint64_t loader, bool grad_on);
   void fetch_end(const ring::EventValue& event);
   void backward_end(const ring::EventValue& event);
+  void recomputed(uint64_t ns);
   void sync_begin(const ring::EventValue& event);
   void sync_end();
   void step_enter();

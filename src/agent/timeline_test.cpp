@@ -45,6 +45,8 @@ class Player {
         text += "(zero)";
       else if (r.kind == RecordKind::kOptimizerSkipped)
         text += "(skipped)";
+      else if (r.kind == RecordKind::kRecomputed)
+        text += "(recomputed " + std::to_string(r.t1_ns - r.t0_ns) + ")";
       else if (r.phase >= kFirstUserPhase)
         text += "user" + std::to_string(r.phase - kFirstUserPhase);
       else
@@ -297,6 +299,14 @@ TEST(Timeline, WhatAStepInProgressWouldBe) {
   Player kept;
   kept.records("get L;" + repeat(5, "fwd; bwd; opt A"));
   EXPECT_EQ(kept.timeline().in_progress().counts.optimizer_steps, 5);
+}
+
+TEST(Timeline, WhatWasComputedAgainBelongsToTheBackwardInProgress) {
+  Player p;
+  p.records(kStep + "get L; fwd; bwd(");
+  EXPECT_EQ(p.told("wait 100; recomputed 60; )bwd"), "(recomputed 60) backward");
+  EXPECT_EQ(p.told("recomputed 60"), "");  // in no backward
+  EXPECT_EQ(p.told("bwd(; recomputed 18446744073709551615; )bwd"), "(recomputed 10) backward");
 }
 
 TEST(Timeline, SamplesThatNobodyCountsAreUnmeasured) {

@@ -19,6 +19,7 @@ void add_agent(CLI::App& app, Action& action) {
   agent_app->add_option("--name", options->name, "With --detach: the script's stem");
   agent_app->add_option("--command-json", options->command_json,
                         "With --detach: the command, as a JSON array");
+  add_node_flags(*agent_app, options->hub);
   agent_app->callback([&action, options] { action = [options] { return run_agent(*options); }; });
 }
 

@@ -19,6 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/hub_options.h"
+
 namespace stepscope::cli {
 
 struct AgentOptions {
@@ -27,6 +29,7 @@ struct AgentOptions {
   // for detach, where nobody wrote run.txt
   std::string id, cwd, name;
   std::string command_json;
+  HubFlags hub;
 };
 
 int run_agent(const AgentOptions& options);  // exit code

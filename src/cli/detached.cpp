@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/hub_options.h"
 #include "cli/json.h"
 #include "cli/run_folder.h"
 #include "model/settings.h"
@@ -57,6 +58,12 @@ std::optional<RunInfo> found_run(const AgentOptions& options) {
   info.owner_pid = own.pid;
   info.owner_start = own.start_ticks;
   info.pid_namespace = own_pid_namespace();
+  if (auto hub = check_hub_flags(options.hub)) {
+    info.hub = std::move(*hub);
+    if (!info.hub.empty()) info.hub["run_id"] = options.id;
+  } else {  // as with settings
+    info.notices.push_back(hub.error().message + ": this node joined no hub");
+  }
   FolderRequest request;
   request.name = script_stem({options.name}) + "-" + time_label(info.started_wall_ns);
   request.cwd = options.cwd;

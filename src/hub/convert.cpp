@@ -18,13 +18,14 @@ enum StepFlag : uint32_t {
   kIncomplete = 16,
 };
 
-std::array<int64_t StepParts::*, 6> part_fields() {
+std::array<int64_t StepParts::*, 7> part_fields() {
   return {&StepParts::loss_ns,
           &StepParts::epoch_start_ns,
           &StepParts::other_before_forward_ns,
           &StepParts::other_after_backward_ns,
           &StepParts::other_after_optimizer_ns,
-          &StepParts::other_between_steps_ns};
+          &StepParts::other_between_steps_ns,
+          &StepParts::recompute_ns};
 }
 
 // In the order of hub.proto's NodeState::gauges.

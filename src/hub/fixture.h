@@ -32,7 +32,7 @@ inline StepSample some_step(Random& random, int32_t rank, int64_t number, int64_
     s.user_phase_ns = {{"tokenise", random.number(1000)}};
     total += s.user_phase_ns[0].second;
   }
-  if (random.coin()) s.parts.loss_ns = random.number(total);
+  if (random.coin()) s.parts.loss_ns = s.parts.recompute_ns = random.number(total);
   s.end_ns = begin_ns + total;
   s.failed = random.number(20) == 0;
   s.profiled = random.number(20) == 0;
@@ -130,7 +130,8 @@ inline std::string text_of(const RankHistory& r) {
     out << s.rank << ' ' << s.step << ' ' << s.begin_ns << ' ' << s.end_ns << ' ' << s.failed
         << s.profiled << s.compiled << s.paused << s.incomplete << s.warmup << ' '
         << s.samples.value_or(-1) << ' ' << s.fetches << ' ' << s.backwards << ' '
-        << s.optimizer_steps << ' ' << s.skipped_steps << ' ' << s.parts.loss_ns << ':';
+        << s.optimizer_steps << ' ' << s.skipped_steps << ' ' << s.parts.loss_ns << ' '
+        << s.parts.recompute_ns << ':';
     for (const int64_t ns : s.phase_ns) out << ' ' << ns;
     for (const auto& [name, ns] : s.user_phase_ns) out << ' ' << name << '=' << ns;
     for (const SyncPoint& p : s.syncs)

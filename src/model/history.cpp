@@ -33,6 +33,7 @@ StepBlock block_of(const StepSample& s) {
   };
   part("loss", s.parts.loss_ns);
   part("epoch_start", s.parts.epoch_start_ns);
+  part("recompute", s.parts.recompute_ns);
   part("other_before_forward", s.parts.other_before_forward_ns);
   part("other_after_backward", s.parts.other_after_backward_ns);
   part("other_after_optimizer", s.parts.other_after_optimizer_ns);

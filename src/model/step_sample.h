@@ -13,7 +13,7 @@
 
 namespace stepscope {
 
-// Where `other` lies, and two parts that views and rules name. All are inside the phase they belong to.
+// Where `other` lies, and three parts that views and rules name. All are inside the phase they belong to.
 struct StepParts {
   int64_t loss_ns = 0;         // of forward: from the last root's return to backward's entry
   int64_t epoch_start_ns = 0;  // of input: loader start and the first fetch after it
@@ -21,6 +21,7 @@ struct StepParts {
   int64_t other_after_backward_ns = 0;   // of other: backward done, optimizer not begun
   int64_t other_after_optimizer_ns = 0;  // of other
   int64_t other_between_steps_ns = 0;    // of other: trace_step only, outside the block
+  int64_t recompute_ns = 0;  // of backward: forward computed again (activation checkpointing)
 };
 
 struct StepSample {

@@ -40,15 +40,19 @@ Status LoaderRecorder::open(OpenOptions options) {
 }
 
 // In a forked child: all of it is of the parent.
+// The mapping stays: another thread may be about to write.
+void LoaderRecorder::close() {
+  open_.store(false, std::memory_order_relaxed);
+  muted_.store(false, std::memory_order_relaxed);
+  for (auto& sum : sums_) sum.store(0, std::memory_order_relaxed);
+  detailed_ = true;
+  loader_ = batches_ = samples_ = detailed_batches_ = until_detail_ = names_ = 0;
+  sample_ns_ = longest_ns_ = 0;
+}
+
 void LoaderRecorder::silence_child() {
-  LoaderRecorder& r = instance_;
-  r.open_.store(false, std::memory_order_relaxed);
-  r.muted_.store(false, std::memory_order_relaxed);
-  r.writer_ = ring::Writer{};
-  for (auto& sum : r.sums_) sum.store(0, std::memory_order_relaxed);
-  r.detailed_ = true;
-  r.loader_ = r.batches_ = r.samples_ = r.detailed_batches_ = r.until_detail_ = r.names_ = 0;
-  r.sample_ns_ = r.longest_ns_ = 0;
+  instance_.close();
+  instance_.writer_ = ring::Writer{};
 }
 
 uint8_t LoaderRecorder::name(const char* text) {

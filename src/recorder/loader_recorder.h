@@ -34,6 +34,7 @@ class LoaderRecorder {
   static LoaderRecorder& instance() { return instance_; }
 
   Status open(OpenOptions options);  // a segment of role kWorker, whatever the options say
+  void close();  // the file stays; what is not flushed is not in it. open() may follow
   bool is_open() const { return open_.load(std::memory_order_relaxed); }
   // The agent's control word; looked at once a flush.
   bool recording() const { return is_open() && !muted_.load(std::memory_order_relaxed); }

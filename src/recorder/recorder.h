@@ -76,6 +76,8 @@ class alignas(64) Recorder {
   // reduced: it will end with a wait for other ranks
   // sync: the sync point that it will end with, or 0
   void backward_begin(bool reduced, uint64_t sync = 0);
+  // ns: of forward computed again since backward_begin
+  void recomputed(int64_t ns) { event(Code::kRecomputed, 0, static_cast<uint64_t>(ns)); }
   void ready();  // all local work of the backward in progress is done
   // Returns whether ready() was called within it; known only of one that reduces.
   bool backward_end(bool raised, bool reduced);

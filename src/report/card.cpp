@@ -46,7 +46,7 @@ class Card : private Page {
     if (s_.steps.mean_ms) {
       row("step", duration(*s_.steps.mean_ms) + " mean, " +
                       duration(s_.steps.median_ms.value_or(0)) + " median, " +
-                      duration(s_.steps.p95_ms.value_or(0)) + " p95" +
+                      duration(s_.steps.p95_ms.value_or(0)) + " p95" + micro_steps() +
                       (s_.clock == "host" ? host_note() : ""));
       bar();
     } else {
@@ -54,6 +54,13 @@ class Card : private Page {
           s_.steps.count == 0 ? "no step was seen" : "no steady step: the first ones are warm-up");
     }
     counts();
+  }
+
+  // A loader that looks ahead shifts one batch: that is no accumulation.
+  std::string micro_steps() const {
+    constexpr double kAccumulates = 1.2;
+    const double each = s_.steps.micro_steps.value_or(1);
+    return each < kAccumulates ? "" : fmt::format(", {:.3g} micro-steps", each);
   }
 
   std::string host_note() const {

@@ -91,7 +91,8 @@ json::object steps(const StepsRow& row) {
           {"median_ms", number(row.median_ms)},
           {"p95_ms", number(row.p95_ms)},
           {"warmup_mean_ms", number(row.warmup_mean_ms)},
-          {"exact", row.exact}};
+          {"exact", row.exact},
+          {"micro_steps", number(row.micro_steps)}};
 }
 
 json::array ranks(const Summary& s) {

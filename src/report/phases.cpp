@@ -21,9 +21,10 @@ constexpr const char* kNotApplicable = "not applicable";
 constexpr std::array<const char*, kOccurrenceKinds> kOccurrences = {
     "epoch_start", "checkpoint", "validation", "compile", "profiler"};
 constexpr std::array kParts = {
-    Part{"epoch_start", Phase::kInput},           Part{"loss", Phase::kForward},
-    Part{"other_before_forward", Phase::kOther},  Part{"other_after_backward", Phase::kOther},
-    Part{"other_after_optimizer", Phase::kOther}, Part{"other_between_steps", Phase::kOther},
+    Part{"epoch_start", Phase::kInput},          Part{"loss", Phase::kForward},
+    Part{"recompute", Phase::kBackward},         Part{"other_before_forward", Phase::kOther},
+    Part{"other_after_backward", Phase::kOther}, Part{"other_after_optimizer", Phase::kOther},
+    Part{"other_between_steps", Phase::kOther},
 };
 
 struct Steady {  // of one rank
@@ -98,6 +99,10 @@ StepsRow steps_of(const Steady& rank) {
   row.median_ms = quantile_ns(rank.blocks, 0.5) / 1e6;
   row.p95_ms = quantile_ns(rank.blocks, 0.95) / 1e6;
   row.exact = all_single(rank.blocks);
+  int64_t steady = 0;
+  for (const StepBlock& block : rank.blocks) steady += block.count;
+  if (r.steady_fetches > 0 && steady > 0)
+    row.micro_steps = static_cast<double>(r.steady_fetches) / static_cast<double>(steady);
   return row;
 }
 
@@ -139,7 +144,7 @@ std::optional<double> over_ranks(const std::vector<Steady>& ranks, Value value_n
 
 StepsRow steps_over(const std::vector<RankRow>& ranks) {
   StepsRow all;
-  std::array<std::vector<double>, 4> values;
+  std::array<std::vector<double>, 5> values;
   for (const RankRow& rank : ranks) {
     const StepsRow& s = rank.steps;
     if (&rank == &ranks.front() || s.count > all.count) {
@@ -150,7 +155,7 @@ StepsRow steps_over(const std::vector<RankRow>& ranks) {
     all.profiled = std::max(all.profiled, s.profiled);
     all.incomplete = std::max(all.incomplete, s.incomplete);
     all.exact = all.exact && s.exact;
-    const std::array of_rank = {s.mean_ms, s.median_ms, s.p95_ms, s.warmup_mean_ms};
+    const std::array of_rank = {s.mean_ms, s.median_ms, s.p95_ms, s.warmup_mean_ms, s.micro_steps};
     for (size_t i = 0; i < of_rank.size(); ++i)
       if (of_rank[i]) values[i].push_back(*of_rank[i]);
   }
@@ -158,6 +163,7 @@ StepsRow steps_over(const std::vector<RankRow>& ranks) {
   all.median_ms = mean_of(values[1]);
   all.p95_ms = mean_of(values[2]);
   all.warmup_mean_ms = mean_of(values[3]);
+  all.micro_steps = mean_of(values[4]);
   return all;
 }
 

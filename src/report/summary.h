@@ -56,6 +56,9 @@ struct StepsRow {
   std::optional<double> mean_ms, median_ms, p95_ms;  // steady steps
   std::optional<double> warmup_mean_ms;
   bool exact = true;  // median and p95 from every step; else from blocks of old ones
+  // Training batches that a steady step takes: above 1 gradients are accumulated. Empty where none
+  // were seen.
+  std::optional<double> micro_steps{};
 };
 
 struct RankRow {

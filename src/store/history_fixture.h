@@ -15,7 +15,7 @@ namespace stepscope::store::fixture {
 
 // A field that was added must also be described in rows.h and printed below: then mend the size
 // here.
-static_assert(sizeof(StepSample) == 264 && sizeof(StepBlock) == 552 && sizeof(MemorySample) == 112);
+static_assert(sizeof(StepSample) == 272 && sizeof(StepBlock) == 552 && sizeof(MemorySample) == 112);
 static_assert(sizeof(OccurrenceStats) == 96 && sizeof(Gauge) == 56 && sizeof(NodeHistory) == 536);
 static_assert(sizeof(RankHistory) == 1048 &&
               sizeof(RunHistory) - sizeof(Settings) - sizeof(Comparison) == 272);
@@ -53,7 +53,7 @@ class Random {
                          {"r\xC3\xA9"
                           "duction",
                           number(1000)}};
-    s.parts = {number(9), number(9), number(9), number(9), number(9), number(9)};
+    s.parts = {number(9), number(9), number(9), number(9), number(9), number(9), number(9)};
     s.end_ns = begin_ns + total;
     s.failed = coin();
     s.profiled = coin();
@@ -87,7 +87,8 @@ class Random {
       b.max_ns[i] = number(1'000'000'000'000);
     }
     if (coin()) b.user_mean_ns = {{"augment", real()}, {"", real()}};
-    if (coin()) b.part_mean_ns = {{"loss", real()}, {"other_between_steps", real()}};
+    if (coin())
+      b.part_mean_ns = {{"loss", real()}, {"other_between_steps", real()}, {"recompute", real()}};
     return b;
   }
 
@@ -232,7 +233,7 @@ class Dump {
       for (const auto& [name, ns] : s.user_phase_ns) line(name, ns);
       line(s.parts.loss_ns, s.parts.epoch_start_ns, s.parts.other_before_forward_ns,
            s.parts.other_after_backward_ns, s.parts.other_after_optimizer_ns,
-           s.parts.other_between_steps_ns);
+           s.parts.other_between_steps_ns, s.parts.recompute_ns);
       for (const SyncPoint& sync : s.syncs)
         line("sync", sync.group, sync.index, sync.members, sync.ready_ns, sync.leave_ns,
              sync.together);

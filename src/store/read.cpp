@@ -57,10 +57,14 @@ class Reader {
 
   // Reading changes nothing: an older file lacks the newest columns.
   std::string present(std::string list) const {
-    if (version_ >= 3) return list;
-    for (const std::string_view column : {", syncs", ", cpu_wait_share"})
-      if (const size_t at = list.find(column); at != std::string::npos)
-        list.replace(at, column.size(), ", NULL");
+    const auto since = [&](int64_t version, std::initializer_list<std::string_view> columns) {
+      if (version_ >= version) return;
+      for (const std::string_view column : columns)
+        if (const size_t at = list.find(column); at != std::string::npos)
+          list.replace(at, column.size(), ", NULL");
+    };
+    since(3, {", syncs", ", cpu_wait_share"});
+    since(4, {", recompute_ns", ", recompute_mean_ns"});
     return list;
   }
 

@@ -81,12 +81,13 @@ inline Columns phase_columns(std::string_view infix) {
   return columns;
 }
 
-inline constexpr std::array<std::string_view, 6> kPartNames = {"loss",
+inline constexpr std::array<std::string_view, 7> kPartNames = {"loss",
                                                                "epoch_start",
                                                                "other_before_forward",
                                                                "other_after_backward",
                                                                "other_after_optimizer",
-                                                               "other_between_steps"};
+                                                               "other_between_steps",
+                                                               "recompute"};
 
 template <typename Visit, typename K, typename Sample>
 void step_columns(Visit&& visit, K& key, Sample& s) {
@@ -103,6 +104,7 @@ void step_columns(Visit&& visit, K& key, Sample& s) {
   visit("other_after_backward_ns", s.parts.other_after_backward_ns);
   visit("other_after_optimizer_ns", s.parts.other_after_optimizer_ns);
   visit("other_between_steps_ns", s.parts.other_between_steps_ns);
+  visit("recompute_ns", s.parts.recompute_ns);
   visit("failed", s.failed);
   visit("profiled", s.profiled);
   visit("compiled", s.compiled);
@@ -117,13 +119,13 @@ void step_columns(Visit&& visit, K& key, Sample& s) {
   visit("syncs", s.syncs);  // see sync_blob.h
 }
 
-// parts: the six of kPartNames, absent where the block has none
+// parts: those of kPartNames, absent where the block has none
 template <typename Visit, typename K, typename Block, typename Parts>
 void rollup_columns(Visit&& visit, K& key, Block& b, Parts& parts) {
   static const Columns mean = phase_columns("mean_"), min = phase_columns("min_"),
                        median = phase_columns("median_"), max = phase_columns("max_");
-  static const std::array<std::string, 6> part_names = [] {
-    std::array<std::string, 6> names;
+  static const auto part_names = [] {
+    std::array<std::string, kPartNames.size()> names;
     for (size_t i = 0; i < names.size(); ++i) names[i] = std::string(kPartNames[i]) + "_mean_ns";
     return names;
   }();

@@ -166,7 +166,11 @@ Status upgrade(Database& database) {
         "ALTER TABLE steps ADD COLUMN syncs BLOB;\n"
         "ALTER TABLE memory ADD COLUMN cpu_wait_share REAL;\n" +
         table("comparison", "text TEXT");
-  if (version < 4) sql += loaders_table();
+  if (version < 4)
+    sql +=
+        "ALTER TABLE steps ADD COLUMN recompute_ns INTEGER;\n"
+        "ALTER TABLE rollups ADD COLUMN recompute_mean_ns REAL;\n" +
+        loaders_table();
   sql += "PRAGMA user_version = " + std::to_string(kSchemaVersion) + ";\nCOMMIT;";
   if (database.run(sql.c_str())) return ok();
   Error error = database.take_error("upgrade");

@@ -23,7 +23,7 @@
 
 namespace stepscope::store {
 
-// 1 had no positions.state, 2 no steps.syncs, 3 no loaders
+// 1 had no positions.state, 2 no steps.syncs, 3 neither recompute nor loaders
 inline constexpr int kSchemaVersion = 4;
 inline constexpr int kApplicationId = 0x53745363;  // "StSc"
 

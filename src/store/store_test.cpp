@@ -68,7 +68,12 @@ TEST(Store, GoesOnWithADatabaseOfTheFirstVersion) {
   run.comparison = Comparison{};
   run.loaders.clear();
   for (RankHistory& rank : run.ranks) {  // it had no place for these
-    for (StepSample& step : rank.raw) step.syncs.clear();
+    for (StepSample& step : rank.raw) {
+      step.syncs.clear();
+      step.parts.recompute_ns = 0;
+    }
+    for (auto& level : rank.rollups)
+      for (StepBlock& block : level) block.part_mean_ns.erase("recompute");
     for (MemorySample& sample : rank.memory) sample.cpu_wait_share.reset();
   }
   {
@@ -82,6 +87,8 @@ TEST(Store, GoesOnWithADatabaseOfTheFirstVersion) {
     ASSERT_TRUE(db);
     ASSERT_TRUE(
         db->run("ALTER TABLE positions DROP COLUMN state; ALTER TABLE steps DROP COLUMN syncs;"
+                "ALTER TABLE steps DROP COLUMN recompute_ns;"
+                "ALTER TABLE rollups DROP COLUMN recompute_mean_ns;"
                 "ALTER TABLE memory DROP COLUMN cpu_wait_share; DROP TABLE comparison;"
                 "DROP TABLE loaders; PRAGMA "
                 "user_version = 1"));

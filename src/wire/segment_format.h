@@ -133,20 +133,22 @@ enum class EventCode : uint8_t {
   kStepExit = 22,        // kRaised
   kSamples = 23,         // a = samples of the step in progress, besides those of fetched batches
   kResumed = 24,         // whatever was open may have ended unseen. a = ResumedWhy
+  // a = ns of forward computed again inside the backward that ends next (activation checkpointing)
+  kRecomputed = 25,
   // Of loading data, in segments of role kWorker alone: a worker's, and a second one of a training
   // process with loaders. They add up what happened since the last kLoaderBatches, so that a batch
   // costs a handful of events however many samples it has.
-  kLoader = 25,         // a loader's iterator is made. phase = LoaderFlags; a = pack_loader
-  kLoaderWorker = 26,   // and this is one of its workers. a = pid << 32 | loader << 16 | number
-  kLoaderStarted = 27,  // and so long that took. phase = loader; a = ns
-  kLoaderPart = 28,     // phase = LoaderPart, or a transform's number in the names; a = ns or count
+  kLoader = 26,         // a loader's iterator is made. phase = LoaderFlags; a = pack_loader
+  kLoaderWorker = 27,   // and this is one of its workers. a = pid << 32 | loader << 16 | number
+  kLoaderStarted = 28,  // and so long that took. phase = loader; a = ns
+  kLoaderPart = 29,     // phase = LoaderPart, or a transform's number in the names; a = ns or count
   // closes the parts before it. phase = loader (training process), a = batches << 32 | samples;
   // kDetailed: of all of them the parts were looked at
-  kLoaderBatches = 29,
+  kLoaderBatches = 30,
   // the training process took a batch over. phase = loader; a = pack_taken; kGradOn, kReady
-  kLoaderTaken = 30,
-  kLoaderEpoch = 31,  // an iteration of it begins. phase = loader
-  kLoaderName = 32,   // its dataset's class. phase = number in the names; a = loader
+  kLoaderTaken = 31,
+  kLoaderEpoch = 32,  // an iteration of it begins. phase = loader
+  kLoaderName = 33,   // its dataset's class. phase = number in the names; a = loader
   kLast = kLoaderName,
 };
 

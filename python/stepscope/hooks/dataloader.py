@@ -23,10 +23,9 @@ def loader_number(loader: object) -> int:
         return known[1]
     number = next(_numbers)
 
-    def forget(_: object) -> None:
-        _number_of.pop(key, None)
-        _order_of.pop(number, None)
-        _order_now.pop(number, None)
+    def forget(_: object, tables: Any = (_number_of, _order_of, _order_now)) -> None:
+        for table, name in zip(tables, (key, number, number), strict=True):
+            table.pop(name, None)  # at the interpreter's end globals may be None already
 
     _number_of[key] = (weakref.ref(loader, forget), number)
     return number

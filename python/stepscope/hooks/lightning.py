@@ -6,8 +6,13 @@ from types import ModuleType
 from typing import Any
 
 from stepscope import _native
+from stepscope.hooks import frameworks
 
 
 def install(module: ModuleType) -> None:
-    strategy: Any = module.Strategy
-    strategy.training_step = _native.timed_call(strategy.training_step, _native.Hook.FORWARD)
+    strategy: Any = getattr(module, "Strategy", None)
+    original = getattr(strategy, "training_step", None)
+    if original is None:
+        frameworks.missing(module.__name__, "Strategy.training_step")
+        return
+    strategy.training_step = _native.timed_call(original, _native.Hook.FORWARD)

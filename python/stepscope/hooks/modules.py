@@ -10,7 +10,7 @@ from typing import Any
 from stepscope import _native
 from stepscope.hooks import device, distributed, tensors
 
-_known: dict[int, Any] = {}  # id -> weak reference that tells the native table of the module's end
+_known: set[int] = set()  # ids of modules whose end the native table will be told of
 _roots: set[int] = set()
 
 
@@ -35,6 +35,11 @@ def classify(module: Any) -> bool:
         return root
 
 
+def forget_roots() -> None:
+    """A new segment: what was said of the roots in the last one is to be said again."""
+    _roots.clear()
+
+
 def _add_root(module: Any) -> None:
     """The root and what it wraps (DDP's module, compile's _orig_mod): eval() comes on either."""
     while module is not None:
@@ -52,11 +57,13 @@ def _watch(module: Any) -> None:
     """Forget its id when it is gone: the next module may get it."""
     key = id(module)
     if key not in _known:
-        _known[key] = weakref.ref(module, lambda _, key=key: _freed(key))
+        _known.add(key)
+        # Not a plain weak reference: at the interpreter's end its callback would find no globals.
+        weakref.finalize(module, _freed, key).atexit = False
 
 
 def _freed(key: int) -> None:
-    _known.pop(key, None)
+    _known.discard(key)
     _roots.discard(key)
     _native.module_freed(key)
 
