@@ -1,4 +1,6 @@
-"""lightning.Trainer: 24 steps with a validation and a checkpoint every 8."""
+"""lightning.Trainer: 24 steps with a validation and a checkpoint every 8; then the same 24 as a
+plain loop.
+"""
 
 import logging
 import warnings
@@ -9,10 +11,13 @@ import common  # noqa: E402
 import lightning  # noqa: E402
 import torch  # noqa: E402
 from common import SlowData, SlowNet, loss_of  # noqa: E402
+from lightning.pytorch.callbacks import ThroughputMonitor  # noqa: E402
+from lightning.pytorch.loggers.logger import Logger  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 
 logging.getLogger("lightning").setLevel(logging.ERROR)
-FORWARD_MS, BACKWARD_MS, INPUT_MS = 3.0, 4.0, 2.0
+FORWARD_MS, BACKWARD_MS, INPUT_MS = 16.0, 24.0, 12.0
+WINDOW = 16
 
 
 class Module(lightning.LightningModule):
@@ -36,12 +41,29 @@ class Module(lightning.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=0.01)
 
 
-module = Module()
+class Told(Logger):
+    """Keeps what it is told last."""
+
+    name, version = "told", 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.metrics: dict[str, float] = {}
+
+    def log_hyperparams(self, *_: Any, **__: Any) -> None: ...
+
+    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
+        self.metrics |= metrics
+
+
+module, told = Module(), Told()
 trainer = lightning.Trainer(
     max_steps=24,
     accelerator="cpu",
     devices=1,
-    logger=False,
+    logger=told,
+    log_every_n_steps=8,
+    callbacks=[ThroughputMonitor(batch_size_fn=lambda batch: len(batch[0]), window_size=WINDOW)],
     enable_progress_bar=False,
     enable_model_summary=False,
     val_check_interval=8,
@@ -54,8 +76,13 @@ trainer.fit(
     DataLoader(SlowData(48, ms=INPUT_MS / 2), batch_size=2),
     DataLoader(SlowData(6), batch_size=2),
 )
+plain_begin = common.now()
+common.train(Module().net, DataLoader(SlowData(48, ms=INPUT_MS / 2), batch_size=2))
 common.write_measured(
     anchors=module.at,
+    plain_begin=plain_begin,
+    window=WINDOW,
+    samples_per_s=told.metrics["train/device/samples_per_sec"],
     micro_batches=1,
     forward_ms=FORWARD_MS,
     backward_ms=BACKWARD_MS,
