@@ -20,6 +20,7 @@ import torch.distributed as dist
 from torch import nn
 from torch._dynamo.backends.debugging import aot_eager
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
 STEPS = 6
@@ -133,6 +134,41 @@ def each_block() -> Any:
     for i, block in enumerate(model.blocks):
         model.blocks[i] = compiled(block)
     return train(model)
+
+
+class Checkpointed(Net):
+    """Each block's forward is computed again in backward."""
+
+    def __init__(self, *, reentrant: bool) -> None:
+        super().__init__()
+        self.reentrant = reentrant
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.requires_grad_()  # the reentrant kind wants one that has gradients
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=self.reentrant)
+        return self.head(x)
+
+
+@case()
+def checkpointed() -> Any:
+    return train(Checkpointed(reentrant=False)) + train(Checkpointed(reentrant=True))
+
+
+@case()
+def checkpointed_inside() -> Any:
+    return train(compiled(Checkpointed(reentrant=False)))
+
+
+@case()
+def checkpointed_blocks() -> Any:
+    losses = []
+    for reentrant in (False, True):
+        model = Checkpointed(reentrant=reentrant)
+        for i, block in enumerate(model.blocks):
+            model.blocks[i] = compiled(block)
+        losses += train(model)
+    return losses
 
 
 @case()
