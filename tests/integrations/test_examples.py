@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import importlib.util
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +26,8 @@ COMMANDS = {  # under `stepscope run`
     "accelerate": f"-m {ACCELERATE} train.py",
     "distributed": "-m torch.distributed.run --standalone --nproc-per-node 2 train.py",
 }
+HAS_TRL = importlib.util.find_spec("trl") is not None
+needs_trl = pytest.mark.skipif(not HAS_TRL, reason="needs trl of requirements-integrations.txt")
 # Without it: one after the other, since importing a framework takes longer than any of them.
 ALONE = {
     "transformers": {
@@ -32,7 +35,7 @@ ALONE = {
         "resumed": example("huggingface").replace(
             ".train()", ".train(resume_from_checkpoint='out/checkpoint-20')"
         ),
-        "trl": example("trl"),
+        **({"trl": example("trl")} if HAS_TRL else {}),
     },
     "lightning": {
         "lightning_alone": example("lightning"),
@@ -92,7 +95,10 @@ STEPS = {  # optimizer steps, micro-steps in each
 }
 
 
-@pytest.mark.parametrize("name", STEPS)
+NAMES = [pytest.param(name, marks=needs_trl if name == "trl" else ()) for name in STEPS]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_an_optimizer_step_is_a_step(runs: dict[str, Ran], name: str) -> None:
     """With the callback under `stepscope run`, and alone: never twice."""
     ran = runs[name].finished()
@@ -105,7 +111,7 @@ def test_an_optimizer_step_is_a_step(runs: dict[str, Ran], name: str) -> None:
     assert ("micro-steps" in card) == (micro > 1)
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", NAMES)
 def test_nothing_of_ours_is_said_on_the_way(runs: dict[str, Ran], name: str) -> None:
     ran = runs[name].finished()
     assert "Exception ignored" not in ran.stderr
@@ -118,7 +124,7 @@ def test_nothing_of_ours_is_said_on_the_way(runs: dict[str, Ran], name: str) -> 
     [
         ("huggingface", ("validation", "checkpoint", "callbacks", "logging")),
         ("lightning", ("validation", "checkpoint", "callbacks", "logging")),
-        ("trl", ("callbacks", "logging")),
+        pytest.param("trl", ("callbacks", "logging"), marks=needs_trl),
         ("fabric", ("checkpoint", "logging")),
     ],
 )

@@ -50,7 +50,8 @@ def test_each_row_has_tests() -> None:
 
 
 def test_versions_are_the_pinned_ones() -> None:
-    lines = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").splitlines()
+    files = ("requirements-dev.txt", "requirements-integrations.txt")
+    lines = [line for name in files for line in (ROOT / name).read_text("utf-8").splitlines()]
     pins = dict(line.split("==") for line in lines if "==" in line)
     for row in rows():
         assert pins[row["package"]] == row["version"], row["package"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from stepscope.integrations.ray import observe
 from integrations.pages import write_example
 
 
+@pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="needs ray of requirements-integrations.txt"
+)
 def test_workers_are_ranks_of_one_run(tmp_path: Path) -> None:
     write_example("ray", tmp_path)
     quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
