@@ -15,8 +15,8 @@
 #include "hub/token.h"
 #include "report/difference.h"
 #include "report/json_text.h"
-#include "serve/api.h"
 #include "serve/client.h"
+#include "serve/request.h"
 
 namespace stepscope::cli {
 namespace json = boost::json;
@@ -28,7 +28,9 @@ constexpr size_t kMaxStored = 4, kMaxKeyName = 80, kKeyHash = 8;
 constexpr std::string_view kRuns = "/v1/runs", kLive = "/v1/live";
 constexpr int64_t kLiveSummaryNs = 2'000'000'000;
 
-std::string with_newline(const json::value& value) { return json::serialize(value) + "\n"; }
+std::string with_newline(const json::value& value) {
+  return report::print_json(value, false) + "\n";
+}
 
 // The path in two: /v1/runs/KEY/rest. rest begins with a slash.
 struct KeyPath {

@@ -6,7 +6,8 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "hub/token.h"
-#include "serve/api.h"
+#include "serve/request.h"
+#include "web/access.h"
 #include "web/http_client.h"
 
 namespace stepscope::cli {
@@ -46,8 +47,7 @@ Result<ServedUrl> ServedUrl::find(const std::string& text, const UrlFlags& flags
                  "as it was printed: stepscope status 'http://127.0.0.1:PORT/?token=TOKEN'"};
   ServedUrl out;
   out.where_ = url->where;
-  const auto words = serve::query_words(url->query);
-  if (const auto token = words.find("token"); token != words.end()) out.token_ = token->second;
+  out.token_ = serve::query_words(url->query)["token"];
   if (!flags.token_file.empty()) {
     auto token = hub::read_token(absolute_path(flags.token_file));
     if (!token) return token.error();

@@ -53,10 +53,7 @@ int show_served(const ShowOptions& options) {
   const auto text =
       run ? run->ask(options.json ? "summary" : target_of("card", report::style_for(1)))
           : Result<std::string>(run.error());
-  if (!text) {
-    say_error(text.error());
-    return kWrongUse;
-  }
+  if (!text) return wrong_use(text.error());
   print(*text);
   return kFine;
 }

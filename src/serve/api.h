@@ -16,15 +16,13 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/result.h"
 #include "report/report.h"
 #include "report/views.h"
-#include "serve/loop.h"
+#include "serve/request.h"
 
 namespace stepscope::serve {
 
@@ -39,11 +37,6 @@ struct Api {
   std::function<std::string(std::optional<int64_t> since_step)> tick;
 };
 
-Reply error_reply(int status, const std::string& what, const std::string& hint);
-
 Reply route(const Api& api, const Request& request);
-
-// "a=1&b=x%20y": keys and values, decoded. A key that comes twice has its last value.
-std::map<std::string, std::string> query_words(std::string_view query);
 
 }  // namespace stepscope::serve

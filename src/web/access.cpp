@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "hub/protocol.h"
 #include "hub/token.h"
-#include "serve/api.h"
+#include "serve/request.h"
 
 namespace stepscope::web {
 namespace {

@@ -1,6 +1,6 @@
 #include "web/reply.h"
 
-#include "serve/api.h"
+#include "serve/request.h"
 
 namespace stepscope::web {
 namespace http = boost::beast::http;
