@@ -37,7 +37,6 @@ using Tls = asio::ssl::stream<beast::tcp_stream>;
 constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 constexpr int kThreads = 2;
 constexpr std::chrono::milliseconds kAcceptPause{100}, kClientPause{10};
-constexpr std::chrono::seconds kGoodbyeTime{2};
 
 template <typename Stream>
 class Socket final : public Viewer, public std::enable_shared_from_this<Socket<Stream>> {
