@@ -25,7 +25,15 @@ export const PAGE_OF_RANKS = 100;
 const POINTS = 500; // blocks asked for
 const MOST_POINTS = 900; // with what came since, before it is asked for again
 const HEAT_ROWS = 64;
-const LIVE_MS = { ranks: 1000, heatmap: 2000, resources: 2000, events: 2000, runs: 3000, of_rank: 500 };
+const LIVE_MS = {
+  ranks: 1000,
+  heatmap: 2000,
+  resources: 2000,
+  events: 2000,
+  runs: 3000,
+  of_rank: 500,
+  summary: 1000,
+};
 
 type Kind = "runs" | "summary" | "series" | "ranks" | "heatmap" | "resources" | "events" | "compare";
 
@@ -247,7 +255,9 @@ export class Control {
   private async loadSummary(): Promise<void> {
     const summary = await this.ask<Summary>("summary", this.address("summary?compact"));
     if (!summary) return;
+    const late = this.state.run?.problem != null && this.state.run.summary === null;
     this.change({ summary, problem: null });
+    if (late) this.loadAll(); // the rest was refused too
     if (isRecorded || (!summary.live && !this.socket)) this.change({ ended: true });
     else if (!summary.live) this.ended();
     else if (!this.socket && this.state.run) this.connect(this.state.run.key);
@@ -363,6 +373,8 @@ export class Control {
     if (document.hidden) return;
     const { view, run, paused, link } = this.state;
     if (view.route.page === "runs" && this.old("runs", LIVE_MS.runs)) void this.loadRuns();
+    // A server or an agent that did not answer when the page came is asked again.
+    if (run?.problem && !run.summary && this.old("summary", LIVE_MS.summary)) void this.loadSummary();
     if (!run || run.ended || paused || link.state !== "open") return;
     if (this.old("ranks", LIVE_MS.ranks)) void this.loadRanks(this.row_from);
     if (view.range.kind !== "span" && this.old("heatmap", LIVE_MS.heatmap)) void this.loadHeatmap();

@@ -34,6 +34,10 @@ export function span(seconds: number | null | undefined): string {
   return `${(seconds / 86_400).toFixed(1)} d`;
 }
 
+// The same for a count that goes on: in whole seconds.
+export const counted = (seconds: number) =>
+  seconds < 120 ? `${Math.floor(Math.max(0, seconds))} s` : span(seconds);
+
 export function percent(share: number | null | undefined): string {
   if (!isNumber(share)) return NONE;
   return `${(share * 100).toFixed(Math.abs(share) < 0.0995 && share !== 0 ? 1 : 0)} %`;

@@ -2,7 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { act } from "../control.ts";
 import { copyLink } from "../keys.ts";
-import { grouped, safe, shell, span } from "../format.ts";
+import { counted, grouped, safe, shell } from "../format.ts";
 import { liveness, VIEW, type Liveness } from "../state.ts";
 import { useSelect } from "../store.ts";
 import * as url from "../url.ts";
@@ -75,8 +75,8 @@ function Status() {
   const detail = [
     "for_s" in is
       ? is.word === "stale"
-        ? `no step for ${span(Math.floor(is.for_s))}`
-        : `for ${span(Math.floor(is.for_s))}`
+        ? `no step for ${counted(is.for_s)}`
+        : `for ${counted(is.for_s)}`
       : "",
     is.detail,
     is.word === "ended" && exit !== null ? `exit code ${exit}` : "",
