@@ -1,5 +1,6 @@
 // Ranks without a model, for the cost of what stands behind them: R processes that each record a typical step S times a
-// second for T seconds and otherwise sleep. `bench_ranks R S T`, under `stepscope run`.
+// second for T seconds and otherwise sleep. `bench_ranks R S T`, under `stepscope run`. A rank that is alone prints each
+// step as it ends, with the time: `step N UNIX_NS`.
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,6 +44,9 @@ int rank(int number, int ranks, int steps_per_s, int seconds) {
     recorder.backward_end(false, true);
     recorder.optimizer_begin(1);
     recorder.optimizer_end(1);
+    if (ranks > 1) continue;
+    std::printf("step %d %lld\n", step, static_cast<long long>(stepscope::wall_ns()));
+    std::fflush(stdout);
   }
   recorder.close();
   return 0;
