@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from observing import Ran, observe, script, together, torchrun
 
+pytestmark = pytest.mark.alone
+
 # name -> (cause, words that the finding must say); None: no INPUT_BOUND
 FAULTS: dict[str, tuple[str, str] | None] = {
     "sleep_in_read": ("STORAGE_BOUND", "opening and reading take"),
