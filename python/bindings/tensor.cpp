@@ -33,9 +33,9 @@ bool is_plain(PyObject* tensor) {
 }
 
 PyObject* get(PyObject* descriptor, PyObject* tensor) {
-  PyObject* value = Py_TYPE(descriptor)
-                        ->tp_descr_get(descriptor, tensor,
-                                       reinterpret_cast<PyObject*>(Py_TYPE(tensor)));
+  PyObject* value =
+      Py_TYPE(descriptor)
+          ->tp_descr_get(descriptor, tensor, reinterpret_cast<PyObject*>(Py_TYPE(tensor)));
   if (value == nullptr) PyErr_Clear();
   return value;
 }

@@ -24,7 +24,7 @@ struct TimedCall {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* original;
   vectorcallfunc* inner;  // the original's own entry; null when its type has none
-  PyObject* context;  // of kNamed: its phase_context
+  PyObject* context;      // of kNamed: its phase_context
   Hook hook;
   uint8_t argument;
 };
