@@ -68,12 +68,18 @@ class Observed:
             )
         self.agent = self.training = 0
         self.await_steps(1)
+        deadline = time.monotonic() + PATIENCE_S  # the first step may be done before the agent is one
+        while not self.find_processes():
+            assert time.monotonic() < deadline, children(self.supervisor.pid)
+            time.sleep(0.005)
+
+    def find_processes(self) -> bool:
         for pid, line in children(self.supervisor.pid).items():
             if line.split("\0")[1:2] == ["agent"]:
                 self.agent = pid
             elif line.split("\0")[0] != STEPSCOPE:  # the supervisor's witness of signals
                 self.training = pid
-        assert self.agent and self.training, children(self.supervisor.pid)
+        return bool(self.agent and self.training)
 
     def finished_steps(self) -> int:
         return self.printed.read_bytes().count(b"\n")  # a torn last line is not a finished one

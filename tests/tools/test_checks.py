@@ -14,7 +14,7 @@ pytestmark = pytest.mark.fast
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    for name in ("src", "include", "python", "tools", "docs", "contrib"):
+    for name in ("src", "include", "python", "tools", "docs", "contrib", "examples"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "CMakeLists.txt", tmp_path)
     return tmp_path
