@@ -72,7 +72,6 @@ def test_the_cause_is_named(runs: dict[str, Ran], name: str) -> None:
     check(runs[name], FAULTS[name])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", OF_TWO_RANKS)
 def test_likewise_with_two_ranks(of_two: dict[str, Ran], name: str) -> None:
     check(of_two[name], FAULTS[name])

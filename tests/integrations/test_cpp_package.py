@@ -10,7 +10,6 @@ import pytest
 import stepscope
 from observing import ROOT, observe
 
-pytestmark = pytest.mark.slow
 STEPS = 60
 
 

@@ -68,7 +68,8 @@ class Observed:
             )
         self.agent = self.training = 0
         self.await_steps(1)
-        deadline = time.monotonic() + PATIENCE_S  # the first step may be done before the agent is one
+        # The first step may be done before the agent is one.
+        deadline = time.monotonic() + PATIENCE_S
         while not self.find_processes():
             assert time.monotonic() < deadline, children(self.supervisor.pid)
             time.sleep(0.005)
