@@ -72,9 +72,9 @@ class Ran:
 
 
 def environment(folder: Path, changes: Mapping[str, str | None] | None = None) -> dict[str, str]:
-    env = {
-        k: v for k, v in os.environ.items() if not k.startswith("STEPSCOPE") and k != "PYTHONPATH"
-    }
+    # COLUMNS, LINES: pytest's workers have them, a user's commands do not.
+    hidden = ("PYTHONPATH", "COLUMNS", "LINES")
+    env = {k: v for k, v in os.environ.items() if not k.startswith("STEPSCOPE") and k not in hidden}
     env |= {"OMP_NUM_THREADS": "1", "MEASURED": str(folder / "measured.json")}
     for name, value in (changes or {}).items():
         if value is None:
