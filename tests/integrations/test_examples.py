@@ -46,6 +46,17 @@ ALONE = {
 }
 
 
+# A step of 50 ms: what an agent knows is a second old, in which an example may have run through.
+UNHURRIED = """import time
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+register_optimizer_step_pre_hook(lambda *_: time.sleep(0.05))
+"""
+
+
+def unhurried(train: Path) -> None:
+    train.write_text(UNHURRIED + train.read_text())
+
+
 def settle_before_destroy(train: Path) -> None:
     """gloo aborts now and then, also without stepscope, while its thread is at the barrier."""
     destroy = "dist.destroy_process_group()"
@@ -56,7 +67,7 @@ def settle_before_destroy(train: Path) -> None:
 
 def execute_alone(folder: Path, texts: dict[str, str]) -> dict[str, Ran]:
     folder.mkdir()
-    main = ["import runpy, stepscope"]
+    main = [UNHURRIED, "import runpy, stepscope"]
     for name, text in texts.items():
         (folder / f"{name}_page.py").write_text(text)  # trl.py would be the package
         main += [f"runpy.run_path('{name}_page.py')", "stepscope.stop()"]
@@ -75,6 +86,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
     for page in COMMANDS:
         write_example(page, root / page)
     settle_before_destroy(root / "distributed/train.py")
+    for page in ("huggingface", "lightning"):
+        unhurried(root / page / "train.py")
     calls = {
         name: lambda name=name: observe(
             root / name, [sys.executable, *COMMANDS[name].split()], env=QUIET
