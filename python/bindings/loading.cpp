@@ -2,45 +2,21 @@
 
 #include <nanobind/stl/string.h>
 
-#include <stdexcept>
-
 #include "loader_hooks.h"
 #include "loader_timing.h"
+#include "open_options.h"
 #include "session.h"
 #include "transform_slot.h"
 
 namespace nb = nanobind;
 
 namespace stepscope::bindings {
-namespace {
-
-// As open_segment() has them.
-void open_loading(const nb::kwargs& given) {
-  const auto text = [&](const char* name) { return nb::cast<std::string>(given[name]); };
-  const auto whole = [&](const char* name) { return nb::cast<int>(given[name]); };
-  recorder::OpenOptions options;
-  options.folder = text("folder");
-  options.segment_bytes = nb::cast<size_t>(given["segment_bytes"]);
-  options.shm_share = nb::cast<double>(given["shm_share"]);
-  options.rank = whole("rank");
-  options.local_rank = whole("local_rank");
-  options.world_size = whole("world_size");
-  options.local_world_size = whole("local_world_size");
-  options.node_rank = whole("node_rank");
-  options.attempt = whole("attempt");
-  options.run_id = text("run_id");
-  options.python_version = text("python_version");
-  options.torch_version = text("torch_version");
-  options.executable = text("executable");
-  const Status opened = loading().open(std::move(options));
-  if (!opened) throw std::runtime_error(opened.error().message + "\nhint: " + opened.error().hint);
-}
-
-}  // namespace
 
 void bind_loading(nb::module_& m) {
-  m.def("open_loading", &open_loading,
-        "Make this process's segment for loading. Raises RuntimeError when there is no room.");
+  m.def(
+      "open_loading",
+      [](const nb::kwargs& given) { raise_unless(loading().open(open_options(given))); },
+      "Make this process's segment for loading. Raises RuntimeError when there is no room.");
   m.def("loading_is_open", [] { return loading().is_open(); });
   m.def(
       "set_loading_functions",

@@ -3,14 +3,13 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
-#include <stdexcept>
-
 #include "contexts.h"
 #include "groups.h"
 #include "loader_hooks.h"
 #include "loading.h"
 #include "marks.h"
 #include "module_slot.h"
+#include "open_options.h"
 #include "session.h"
 #include "stragglers.h"
 #include "tensor.h"
@@ -24,34 +23,11 @@ namespace {
 
 PyObject* keep(nb::handle object) { return object.is_none() ? nullptr : object.inc_ref().ptr(); }
 
-void open_segment(const std::string& folder, size_t segment_bytes, double shm_share, int rank,
-                  int local_rank, int world_size, int local_world_size, int node_rank, int attempt,
-                  const std::string& run_id, const std::string& python_version,
-                  const std::string& torch_version, const std::string& executable) {
-  recorder::OpenOptions options;
-  options.folder = folder;
-  options.segment_bytes = segment_bytes;
-  options.shm_share = shm_share;
-  options.rank = rank;
-  options.local_rank = local_rank;
-  options.world_size = world_size;
-  options.local_world_size = local_world_size;
-  options.node_rank = node_rank;
-  options.attempt = attempt;
-  options.run_id = run_id;
-  options.python_version = python_version;
-  options.torch_version = torch_version;
-  options.executable = executable;
-  const Status opened = rec().open(options);
-  if (!opened) throw std::runtime_error(opened.error().message + "\nhint: " + opened.error().hint);
-}
-
 void bind_session(nb::module_& m) {
-  m.def("open_segment", &open_segment, nb::kw_only(), nb::arg("folder"), nb::arg("segment_bytes"),
-        nb::arg("shm_share"), nb::arg("rank"), nb::arg("local_rank"), nb::arg("world_size"),
-        nb::arg("local_world_size"), nb::arg("node_rank"), nb::arg("attempt"), nb::arg("run_id"),
-        nb::arg("python_version"), nb::arg("torch_version"), nb::arg("executable"),
-        "Make this process's segment. Raises RuntimeError when there is no room.");
+  m.def(
+      "open_segment",
+      [](const nb::kwargs& given) { raise_unless(rec().open(open_options(given))); },
+      "Make this process's segment. Raises RuntimeError when there is no room.");
   m.def("close_segment", [] {
     close_loading();
     rec().close();

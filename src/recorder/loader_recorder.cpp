@@ -13,21 +13,8 @@ using Code = wire::EventCode;
 
 Status LoaderRecorder::open(OpenOptions options) {
   if (is_open()) return Error{"this process already records its loading", ""};
-  ring::SegmentOptions segment{.folder = std::move(options.folder),
-                               .role = wire::Role::kWorker,
-                               .segment_bytes = options.segment_bytes,
-                               .shm_share = options.shm_share,
-                               .rank = options.rank,
-                               .local_rank = options.local_rank,
-                               .world_size = options.world_size,
-                               .local_world_size = options.local_world_size,
-                               .node_rank = options.node_rank,
-                               .attempt = options.attempt,
-                               .run_id = std::move(options.run_id),
-                               .python_version = std::move(options.python_version),
-                               .torch_version = std::move(options.torch_version),
-                               .executable = std::move(options.executable)};
-  const auto writer = ring::Writer::create(segment);
+  options.role = wire::Role::kWorker;
+  const auto writer = ring::Writer::create(segment_of(options));
   if (!writer) return writer.error();
   if (this == &instance_) {
     static bool fork_handled = false;
@@ -39,7 +26,6 @@ Status LoaderRecorder::open(OpenOptions options) {
   return ok();
 }
 
-// In a forked child: all of it is of the parent.
 // The mapping stays: another thread may be about to write.
 void LoaderRecorder::close() {
   open_.store(false, std::memory_order_relaxed);
@@ -50,6 +36,7 @@ void LoaderRecorder::close() {
   sample_ns_ = longest_ns_ = 0;
 }
 
+// In a forked child: all of it is of the parent.
 void LoaderRecorder::silence_child() {
   instance_.close();
   instance_.writer_ = ring::Writer{};

@@ -35,23 +35,26 @@ int64_t cost_of_clock_ns() {
 
 }  // namespace
 
+ring::SegmentOptions segment_of(const OpenOptions& options) {
+  return {.folder = options.folder,
+          .role = options.role,
+          .segment_bytes = options.segment_bytes,
+          .shm_share = options.shm_share,
+          .rank = options.rank,
+          .local_rank = options.local_rank,
+          .world_size = options.world_size,
+          .local_world_size = options.local_world_size,
+          .node_rank = options.node_rank,
+          .attempt = options.attempt,
+          .run_id = options.run_id,
+          .python_version = options.python_version,
+          .torch_version = options.torch_version,
+          .executable = options.executable};
+}
+
 Status Recorder::open(const OpenOptions& options) {
   if (is_open()) return Error{"this process already records into a segment", ""};
-  ring::SegmentOptions segment{.folder = options.folder,
-                               .role = options.role,
-                               .segment_bytes = options.segment_bytes,
-                               .shm_share = options.shm_share,
-                               .rank = options.rank,
-                               .local_rank = options.local_rank,
-                               .world_size = options.world_size,
-                               .local_world_size = options.local_world_size,
-                               .node_rank = options.node_rank,
-                               .attempt = options.attempt,
-                               .run_id = options.run_id,
-                               .python_version = options.python_version,
-                               .torch_version = options.torch_version,
-                               .executable = options.executable};
-  const auto writer = ring::Writer::create(segment);
+  const auto writer = ring::Writer::create(segment_of(options));
   if (!writer) return writer.error();
   if (this == &instance_) {
     static bool fork_handled = false;

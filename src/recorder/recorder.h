@@ -35,6 +35,8 @@ struct OpenOptions {
   std::string run_id, python_version, torch_version, executable;
 };
 
+ring::SegmentOptions segment_of(const OpenOptions& options);
+
 class alignas(64) Recorder {
  public:
   static Recorder& instance() { return instance_; }
