@@ -29,13 +29,6 @@ struct TimedCall {
   uint8_t argument;
 };
 
-// The hooks of every step lie by the other data that a step touches, not where the heap had room.
-struct alignas(64) HotCall {
-  TimedCall call;
-};
-STEPSCOPE_HOT_DATA constinit std::array<HotCall, 4> g_hot_calls{};
-size_t g_hot_calls_used = 0;
-
 PyTypeObject* g_type = nullptr;
 PyObject* g_loader_number = nullptr;  // (loader) -> int
 PyObject* g_epoch_begins = nullptr;   // the same, once an epoch
@@ -116,8 +109,7 @@ struct Arguments {
   Py_ssize_t count() const { return PyVectorcall_NARGS(nargsf); }
 };
 
-// Straight into what it wraps: PyObject_Vectorcall and the linkage table on the way to it would be
-// cold lines.
+// Straight into what it wraps, where PyObject_Vectorcall would go too.
 inline PyObject* call(TimedCall* self, const Arguments& a) {
   if (self->inner == nullptr) [[unlikely]]
     return PyObject_Vectorcall(self->original, a.values, a.nargsf, a.names);
@@ -391,14 +383,6 @@ vectorcallfunc entry_of(Hook hook) {
   }
 }
 
-TimedCall* new_timed_call(bool every_step) {
-  if (!every_step || g_hot_calls_used == g_hot_calls.size()) return PyObject_New(TimedCall, g_type);
-  TimedCall* call = &g_hot_calls[g_hot_calls_used++].call;
-  PyObject_Init(reinterpret_cast<PyObject*>(call), g_type);
-  Py_INCREF(call);  // the heap must never get it
-  return call;
-}
-
 vectorcallfunc* own_entry(PyObject* callable) {
   PyTypeObject* type = Py_TYPE(callable);
   if (!PyType_HasFeature(type, Py_TPFLAGS_HAVE_VECTORCALL)) return nullptr;
@@ -506,7 +490,7 @@ bool init_timed_call() {
 }
 
 PyObject* timed_call(PyObject* original, Hook hook, uint8_t argument) {
-  TimedCall* self = new_timed_call(hook == Hook::kFetch || hook == Hook::kBackward);
+  TimedCall* self = PyObject_New(TimedCall, g_type);
   if (self == nullptr) return nullptr;
   self->vectorcall = entry_of(hook);
   self->original = Py_NewRef(original);

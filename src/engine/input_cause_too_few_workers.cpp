@@ -17,7 +17,7 @@ std::optional<InputCause> too_few_workers(const InputCase& input) {
   const auto more = more_workers(input);
   if (!busy || !more) return std::nullopt;
   InputCause cause{.name = "TOO_FEW_WORKERS",
-                   .words = input.workers() == 0 ? "the training process loads itself"
+                   .words = input.workers() == 0 ? "the training process makes its batches itself"
                             : input.workers() == 1
                                 ? "its one worker is busy " + percent(*v.busy_share)
                                 : "its workers are busy " + percent(*v.busy_share),

@@ -19,7 +19,7 @@ FAULTS: dict[str, tuple[str, str] | None] = {
     "gil_transform": ("GIL_BOUND", "interpreter lock"),
     "too_many_workers": ("TOO_MANY_WORKERS", "6 workers share 1 core"),
     "input_fine": None,
-    "loads_itself": ("TOO_FEW_WORKERS", "the training process loads itself"),
+    "loads_itself": ("TOO_FEW_WORKERS", "the training process makes its batches itself"),
     "slow_transform_itself": ("SLOW_TRANSFORM", "Resize takes"),
     "uneven": ("UNEVEN_SAMPLES", "times as long"),
 }
