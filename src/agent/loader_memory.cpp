@@ -42,15 +42,14 @@ void LoaderMemory::add_batch(Loader& loader, uint32_t batches, uint64_t samples,
   loader.samples += samples;
   loader.samples_unknown |= unknown;
   loader.sized = !unknown;
+  loader.ahead |= loader.fetches_since_backward > 1;
 }
 
 void LoaderMemory::exhausted(Loader& loader) {
-  if (!loader.backward_in_iteration) {
-    loader.state = LoaderState::kForgotten;
-    // A backward that comes now uses other data, or all of it, kept: it says nothing about this
-    // loader's next fetch.
-    loader.fetches_since_backward = 0;
-  }
+  if (!loader.backward_in_iteration) loader.state = LoaderState::kForgotten;
+  // A backward that comes now uses other data, or all of it, kept: it says nothing about this
+  // loader's next fetch, and this loader is not at work.
+  loader.fetches_since_backward = 0;
   loader.backward_in_iteration = false;
 }
 
@@ -107,6 +106,15 @@ bool LoaderMemory::training_fetch_in_step() const {
   return false;
 }
 
+bool LoaderMemory::only_ends_in_step() const {
+  for (size_t i = 0; i < count_; ++i) {
+    const Loader& l = table_[i];
+    if (l.step_fetches > 0 && l.state != LoaderState::kForgotten && (l.batches > 0 || l.ahead))
+      return false;
+  }
+  return true;
+}
+
 BatchTotals LoaderMemory::totals() const {
   for (const LoaderState state : {LoaderState::kTraining, LoaderState::kUnknown}) {
     BatchTotals totals;
@@ -129,7 +137,7 @@ bool LoaderMemory::sane() const {
   if (count_ > kMaxLoaders) return false;
   for (const Loader& l : table_)
     if (l.state > LoaderState::kForgotten ||
-        !are_bools(l.samples_unknown, l.sized, l.backward_in_iteration))
+        !are_bools(l.samples_unknown, l.sized, l.backward_in_iteration, l.ahead))
       return false;
   return true;
 }

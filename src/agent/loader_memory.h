@@ -25,6 +25,8 @@ struct Loader {
   bool samples_unknown = false;        // of a batch of this step
   bool sized = false;                  // the samples of its last batch were known
   bool backward_in_iteration = false;  // since its iterator was made
+  bool ahead =
+      false;          // in this iteration a batch was fetched while another waited for its backward
   uint8_t votes = 0;  // backwards in a row that followed its fetch while another was at work
   // since the first, or since the last backward that followed one
   uint32_t fetches_without_backward = 0;
@@ -48,7 +50,7 @@ class LoaderMemory {
   static constexpr size_t kMaxLoaders = 32;
 
   Loader& find(uint64_t id);
-  void iter_begun(Loader& loader) { loader.backward_in_iteration = false; }
+  void iter_begun(Loader& loader) { loader.backward_in_iteration = loader.ahead = false; }
   // For a fetch with gradients on, outside validation: first whether the loader is to be forgotten,
   // then the fetch.
   void review(Loader& loader);
@@ -61,6 +63,8 @@ class LoaderMemory {
   // at_forward: what was fetched just before may be what this forward works on.
   void step_closed(bool at_forward);
   bool training_fetch_in_step() const;
+  // All that this step fetched was the end of loaders whose batches were used by then.
+  bool only_ends_in_step() const;
   BatchTotals totals() const;  // of the step in progress, of those that feed training
   bool sane() const;           // of state from a file: no field leads outside
 

@@ -74,7 +74,17 @@ FetchKind StepClock::fetch_begin(uint64_t id, bool grad_on, int64_t t_ns) {
   return kind;
 }
 
+// States of the optimizer, made by a step before anything was computed, are no training step.
+void StepClock::forget_preparation() {
+  if (step_ > 0 || !begun_ || begin_missed_ || explicit_ || fetch_seen_ || boundary_count_ > 0)
+    return;
+  if (tally_.backwards > 0 || steps_since_root_ < 2 || !optimizers_.empty()) return;
+  begun_ = false;
+  reset_step();
+}
+
 void StepClock::training_fetch(Loader& loader, int64_t t_ns) {
+  forget_preparation();
   if (loader.state == LoaderState::kTraining)
     not_training_since_ns_ = 0;
   else if (not_training_since_ns_ == 0)
@@ -125,6 +135,7 @@ bool StepClock::forward_begin(bool grad_on, bool training_mode, int64_t t_ns) {
     forward_without_gradients(t_ns);
     return true;
   }
+  forget_preparation();
   forward_seen_ = true;
   steps_since_root_ = 0;
   if (validation_.on && !training_mode) {
@@ -278,6 +289,7 @@ void StepClock::flag_steps(uint8_t step_flags, bool on) {
 }
 
 void StepClock::forget_open() {
+  begin_missed_ |= step_ == 0;
   input_depth_ = forward_depth_ = backward_depth_ = forward_inside_ = step_depth_ = 0;
   fetch_counts_ = fetch_is_candidate_ = forward_seen_ = batch_since_optimizer_ = false;
   not_training_since_ns_ = loader_start_ns_ = 0;
@@ -320,7 +332,9 @@ void StepClock::boundary_at_forward(int64_t t_ns) {
   if (!optimizers_.empty()) t_ns = optimizers_.outermost_begin_ns();
   t_ns = std::max(t_ns, begin_ns_);
   if (loaders_.training_fetch_in_step()) {
-    if (optimizer_since_boundary_ && !failed_) provisional(t_ns);
+    if (!optimizer_since_boundary_ || failed_) return;
+    if (loaders_.only_ends_in_step()) return close(t_ns, true);  // its batches are used again
+    provisional(t_ns);
   } else if (optimizer_done_ || failed_) {
     close(t_ns, true);
   } else if (unseen_cycle()) {

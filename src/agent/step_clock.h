@@ -4,9 +4,10 @@
 // Automatic steps close
 //   (a) at the entry of the first training fetch, the exhausting one included, after an optimizer
 //       step taken or skipped;
-//   (b) only if the step has no training fetch: at the next root forward with gradients, or at the
-//       entry of the Optimizer.step that this forward runs in. Where no root module is called,
-//       forward begins at zero_grad or the end of the last optimizer step, known at backward;
+//   (b) only if the step has no training fetch, or none but a loader's end (itertools.cycle): at the
+//       next root forward with gradients, or at the entry of the Optimizer.step that this forward
+//       runs in. Where no root module is called, forward begins at zero_grad or the end of the last
+//       optimizer step, known at backward;
 //   (c) as failed, at the first training fetch after an exception left forward, backward or
 //       optimizer; in a step without fetches at the next root forward with gradients.
 // (d), the process's end, is the fold's. Explicit steps run from one trace_step exit to the next.
@@ -153,6 +154,7 @@ class StepClock {
   void forward_without_gradients(int64_t t_ns);
 
   // steps
+  void forget_preparation();
   void training_fetch(Loader& loader, int64_t t_ns);
   void optimizer_done();
   void unseen_forward(int64_t t_ns);
@@ -176,6 +178,7 @@ class StepClock {
 
   uint32_t step_ = 0;
   bool begun_ = false;
+  bool begin_missed_ = false;  // events were, before the first step's end
   int64_t begin_ns_ = 0;
   Tally tally_;
   uint64_t extra_samples_ = 0;

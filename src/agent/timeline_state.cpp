@@ -11,7 +11,7 @@ namespace {
 
 // Another number whenever a field of the state, or of what it is made of, changes its meaning. What
 // changes the size is noticed without it.
-constexpr uint32_t kFormat = 2;
+constexpr uint32_t kFormat = 3;
 
 struct Header {
   uint32_t format, bytes;
@@ -35,10 +35,10 @@ bool StepClock::sane() const {
              [](const Boundary& b) {
                return is_time(b.t_ns) && is_bool(b.batches.samples_known);
              }) &&
-         are_bools(begun_, has_extra_samples_, optimizer_done_, failed_, optimizer_since_boundary_,
-                   backward_since_boundary_, optimizer_seen_, unseen_optimizer_, noted_unseen_,
-                   fetch_seen_, batch_since_optimizer_, explicit_, fetch_counts_,
-                   fetch_is_candidate_, forward_seen_) &&
+         are_bools(begun_, begin_missed_, has_extra_samples_, optimizer_done_, failed_,
+                   optimizer_since_boundary_, backward_since_boundary_, optimizer_seen_,
+                   unseen_optimizer_, noted_unseen_, fetch_seen_, batch_since_optimizer_, explicit_,
+                   fetch_counts_, fetch_is_candidate_, forward_seen_) &&
          are_bools(v.on, v.by_eval, v.perhaps_teacher, c.known_training, c.exhausted,
                    c.samples_unknown) &&
          are_times(begin_ns_, optimizer_end_ns_, backward_end_ns_, zero_grad_ns_,
