@@ -96,6 +96,7 @@ PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t))
 }  // namespace
 
 uint64_t optimizer_steps_begun() { return g_optimizer_steps; }
+void count_optimizer_step() { ++g_optimizer_steps; }
 
 PyMethodDef mark_functions[] = {
     {"optimizer_begin", fast(optimizer_begin), METH_FASTCALL, "The global pre-hook."},

@@ -10,5 +10,6 @@ namespace stepscope::bindings {
 
 extern PyMethodDef mark_functions[];
 uint64_t optimizer_steps_begun();
+void count_optimizer_step();
 
 }  // namespace stepscope::bindings

@@ -280,7 +280,10 @@ PyObject* on_maybe_step(TimedCall* self, const Arguments& a) {
   if (!awake()) return call(self, a);
   const uint64_t before = optimizer_steps_begun();
   PyObject* result = call(self, a);
-  if (result != nullptr && optimizer_steps_begun() == before) rec().optimizer_skipped();
+  if (result != nullptr && optimizer_steps_begun() == before) {
+    count_optimizer_step();  // one that calls another is not a second skip
+    rec().optimizer_skipped();
+  }
   return result;
 }
 

@@ -14,6 +14,7 @@ from stepscope.hooks import (
     checkpoint,
     compiling,
     dataloader,
+    deepspeed,
     distributed,
     frameworks,
     lightning,
@@ -39,6 +40,7 @@ _HOOKS: list[tuple[str, Callable[[ModuleType], None]]] = [
     ("torch.nn.parallel.distributed", distributed.install_ddp),
     ("lightning.pytorch.strategies.strategy", lightning.install),
     ("pytorch_lightning.strategies.strategy", lightning.install),
+    ("deepspeed.runtime.engine", deepspeed.install),
     *((name, frameworks.install) for name in frameworks.CALLS),
 ]
 

@@ -43,6 +43,10 @@ CALLS: dict[str, dict[str, str]] = {
         "Accelerator.save_model": "checkpoint",
         "Accelerator.save_state": "checkpoint",
     },
+    "deepspeed.runtime.engine": {
+        "DeepSpeedEngine.save_checkpoint": "checkpoint",
+        "DeepSpeedEngine.save_16bit_model": "checkpoint",
+    },
     **{f"lightning.{name}": calls for name, calls in _LIGHTNING.items()},
     # the same as packages of their own
     **{

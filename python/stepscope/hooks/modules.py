@@ -26,13 +26,20 @@ def classify(module: Any) -> bool:
     """
     with tensors.quietly():
         _watch(module)
-        root = any(parameter.requires_grad for parameter in module.parameters())
+        root = not _is_engine(module) and any(p.requires_grad for p in module.parameters())
         if root and id(module) not in _roots:
             _add_root(module)
             _native.set_fact(_native.FACT_ROOT_MODULE)
             device.saw_root(module)
             distributed.saw_root(module)
         return root
+
+
+def _is_engine(module: Any) -> bool:
+    """DeepSpeed's, a module whose eval() and train() are those of the module that it calls: that is
+    the root.
+    """
+    return any(base.__name__ == "DeepSpeedEngine" for base in type(module).__mro__)
 
 
 def forget_roots() -> None:
