@@ -43,11 +43,16 @@ def ask(folder: str, target: str, *, within_s: float = WITHIN_S) -> bytes | None
     return body if b" 200 " in head.partition(b"\r\n")[0] else None
 
 
-def summary(folder: str | None, *, within_s: float = WITHIN_S) -> dict[str, Any] | None:
-    """summary.json of this moment (docs/reference/summary.md), or None."""
+def summary(
+    folder: str | None, *, within_s: float = WITHIN_S, fresh: bool = False
+) -> dict[str, Any] | None:
+    """summary.json of this moment (docs/reference/summary.md), or None. fresh: with every step that
+    has ended by now; else it may be a second old.
+    """
     if folder is None:
         return None
-    body = ask(folder, "/v1/summary?compact", within_s=within_s)
+    target = "/v1/summary?compact" + ("&fresh" if fresh else "")
+    body = ask(folder, target, within_s=within_s)
     try:
         return json.loads(body) if body else None
     except ValueError:

@@ -128,10 +128,11 @@ void Agent::listen() {
   const serve::Api api{
       .health = [this] { return recording_.health_json(monotonic_ns()); },
       .summary =
-          [this](bool pretty) {
+          [this](bool pretty, bool fresh) {
             const int64_t now = monotonic_ns();
             Reply& reply = replies_[pretty ? 1 : 0];
-            if (reply.text.empty() || now - reply.at_ns > kReplyAgeNs)
+            if (fresh) poll(now);  // somebody's training ends
+            if (fresh || reply.text.empty() || now - reply.at_ns > kReplyAgeNs)
               reply = {recording_.summary_json(now, pretty), now};
             return reply.text;
           },

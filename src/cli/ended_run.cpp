@@ -69,7 +69,7 @@ serve::Reply EndedRun::answer(const serve::Request& request) const {
   const serve::Api api{
       .health = [&] { return health_json(); },
       .summary =
-          [&](bool pretty) {
+          [&](bool pretty, bool /*fresh*/) {
             auto text = summary_of(folder_, pretty);  // of a hub's run: as the hub wrote it
             return text ? std::move(*text) : report::to_json(summary_, pretty) + "\n";
           },

@@ -136,7 +136,7 @@ Status HubRun::meet() {
   meeting_folder_ = folder;
   const serve::Api api{.health = [this] { return health_json(); },
                        .summary =
-                           [this](bool pretty) {
+                           [this](bool pretty, bool /*fresh*/) {
                              return report::to_json(summarize(monotonic_ns(), true), pretty) + "\n";
                            },
                        .card =

@@ -14,7 +14,10 @@ class ApiTest : public testing::Test {
   report::CardStyle style_;
   report::ViewQuery query_;
   Api api_{.health = [] { return "health"; },
-           .summary = [](bool pretty) { return pretty ? "summary" : "compact"; },
+           .summary =
+               [](bool pretty, bool fresh) {
+                 return std::string(pretty ? "summary" : "compact") + (fresh ? ", fresh" : "");
+               },
            .card =
                [this](const report::CardStyle& style) {
                  style_ = style;
@@ -46,6 +49,7 @@ TEST_F(ApiTest, Routes) {
   EXPECT_FALSE(style_.unicode);
   EXPECT_EQ(style_.width, 120);
   EXPECT_EQ(ask("GET", "/v1/summary?compact").body, "compact");
+  EXPECT_EQ(ask("GET", "/v1/summary?compact&fresh").body, "compact, fresh");
   EXPECT_EQ(ask("GET", "/v1/status?width=100").body, "status");
   EXPECT_EQ(style_.width, 100);
   EXPECT_EQ(ask("GET", "/v1/card?width=-5&width=99999999999").status, 200);

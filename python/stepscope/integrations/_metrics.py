@@ -15,11 +15,11 @@ PREFIX = "stepscope/"
 
 
 def now(*, at_end: bool = False) -> dict[str, Any] | None:
-    """The summary of this moment, or None while there is none or the agent takes too long: 10 ms;
-    at the end of training a second.
+    """The summary of this moment, or None while there is none or the agent takes too long: 10 ms.
+    It may be a second old; at the end of training it is given a second and has every step.
     """
     within_s = _ask.AT_END_S if at_end else _ask.WITHIN_S
-    return _ask.summary(_session.segment_folder(), within_s=within_s)
+    return _ask.summary(_session.segment_folder(), within_s=within_s, fresh=at_end)
 
 
 def logging_phase() -> contextlib.AbstractContextManager[object]:
