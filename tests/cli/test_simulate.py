@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli.commands import start, stepscope, summary_in
+from cli.commands import hub, stepscope, summary_in
 
 pytestmark = pytest.mark.fast
 
 RUN = ["--ranks", "32", "--steps", "200", "--fault", "rank=17 phase=input add=40ms from=100"]
-
-
-@contextlib.contextmanager
-def hub(folder: Path, token: str) -> Iterator[str]:
-    (folder / "hub-token").write_text(token)
-    (folder / "hub-token").chmod(0o600)
-    process = start(folder, "hub", "--listen", "127.0.0.1:0", "--token-file", "hub-token",
-                    "--run-dir", "of-hub")  # fmt: skip
-    assert process.stderr is not None
-    try:
-        for line in process.stderr:
-            if found := re.search(r"listening on (\S+)", line):
-                yield found[1]
-                return
-        raise AssertionError("the hub did not listen")
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def node(folder: Path, url: str, token: str, *arguments: str) -> list[str]:

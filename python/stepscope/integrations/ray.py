@@ -7,6 +7,7 @@ Ray itself is not imported: what is wrapped is the function that it runs in each
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -34,17 +35,18 @@ def observe(
     """
     if hub is not None and (token_file is None or run_id is None):
         raise ValueError("hub needs token_file and run_id, the same on every node")
-    flags = (("--hub", hub), ("--token-file", token_file), ("--pin", pin))
     options = _runless.Options(
         folder=str(Path(folder).expanduser().absolute()) if folder is not None else None,
         run_id=run_id,
         name=getattr(train_loop, "__name__", "ray"),
-        hub=tuple(word for flag, value in flags if hub and value for word in (flag, value)),
     )
 
     @functools.wraps(train_loop)
     def observed(*args: Any, **kwargs: Any) -> Any:
-        _runless.use(options)
+        token = Path(token_file).expanduser() if token_file is not None else None  # of this node
+        flags = (("--hub", hub), ("--token-file", token), ("--pin", pin))
+        words = tuple(str(word) for flag in flags if hub and flag[1] for word in flag)
+        _runless.use(dataclasses.replace(options, hub=words))
         stepscope.start(live=False)
         try:
             return train_loop(*args, **kwargs)
