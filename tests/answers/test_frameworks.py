@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from observing import Ran, compare, match, observe, phases_of_row, script, together
+from observing import OF_STEP, Ran, compare, match, observe, phases_of_row, script, together
 
 SCRIPTS = {"trainer": "trainer.py", "lightning": "lit.py"}
 
@@ -37,6 +37,10 @@ def least_ms(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     that is busy while one of the two loops runs lengthens its sleeps, but not all of them.
     """
     steady = [row for row in rows[WARMUP:] if not row["validation_ns"] + row["checkpoint_ns"]]
+    return least_of(steady)
+
+
+def least_of(steady: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     names = {name for row in steady for name in phases_of_row(row)}
     return {name: min(phases_of_row(row).get(name, 0) for row in steady) / 1e6 for name in names}
 
@@ -95,6 +99,23 @@ def test_validation_and_checkpoint_are_seen(runs: dict[str, Ran], name: str) -> 
     rows = ran.steps()
     assert sum(row["validation_ns"] > 0 for row in rows) >= 2
     assert any(row["checkpoint_ns"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_what_is_evaluated_and_saved_is_in_no_phase_of_training(
+    runs: dict[str, Ran], name: str
+) -> None:
+    """The evaluation fetches and computes for longer than a step's whole input or forward takes."""
+    ran = runs[name].finished()
+    assert ran.measured is not None
+    rows = frameworks_and_plain(ran)[0]
+    evaluated = [row for row in rows[1:] if row["validation_ns"] + row["checkpoint_ns"]]
+    assert min(ns for row in evaluated if (ns := row["validation_ns"])) >= (
+        ran.measured["evaluation_ms"] * 1e6
+    )
+    usual, found = least_ms(rows), least_of(evaluated)
+    for phase in ("input", "forward", "backward", "optimizer"):  # the last of an epoch fetches less
+        assert found[phase] <= usual[phase] + OF_STEP * sum(usual.values()), phase
 
 
 def test_lightnings_steps_hold_their_anchors(runs: dict[str, Ran]) -> None:

@@ -27,7 +27,17 @@ COMMANDS = {  # under `stepscope run`
     "lightning": "train.py",
     "accelerate": f"-m {ACCELERATE} train.py",
     "distributed": "-m torch.distributed.run --standalone --nproc-per-node 2 train.py",
+    "timm": "train.py",
 }
+
+
+def resumed_lightning() -> str:
+    """Two epochs more, from where its first run's last epoch ended."""
+    text = example("lightning").replace("max_epochs=3", "max_epochs=5")
+    saved = "next(__import__('pathlib').Path('logs').rglob('*.ckpt'))"
+    return text.replace("batch_size=128))", f"batch_size=128), ckpt_path={saved})")
+
+
 HAS_TRL = importlib.util.find_spec("trl") is not None
 needs_trl = pytest.mark.skipif(not HAS_TRL, reason="needs trl of requirements-integrations.txt")
 # Without it: one after the other, since importing a framework takes longer than any of them.
@@ -41,20 +51,18 @@ ALONE = {
     },
     "lightning": {
         "lightning_alone": example("lightning"),
+        "lightning_resumed": resumed_lightning(),
         "fabric": "import stepscope; stepscope.start()\n" + example("lightning", "fabric.py"),
     },
 }
 
 
-# A step of 50 ms: what an agent knows is a second old, in which an example may have run through.
+# A step of 50 ms: what an agent knows is a second old, in which an example may have run through. So
+# has it under `stepscope run`, where only the last log has the phases.
 UNHURRIED = """import time
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 register_optimizer_step_pre_hook(lambda *_: time.sleep(0.05))
 """
-
-
-def unhurried(train: Path) -> None:
-    train.write_text(UNHURRIED + train.read_text())
 
 
 def settle_before_destroy(train: Path) -> None:
@@ -86,8 +94,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
     for page in COMMANDS:
         write_example(page, root / page)
     settle_before_destroy(root / "distributed/train.py")
-    for page in ("huggingface", "lightning"):
-        unhurried(root / page / "train.py")
     calls = {
         name: lambda name=name: observe(
             root / name, [sys.executable, *COMMANDS[name].split()], env=QUIET
@@ -116,6 +122,8 @@ STEPS = {  # optimizer steps, micro-steps in each
     "resumed": (20, 2),  # from step 20: what was skipped is in none of them
     "trl": (30, 1),
     "fabric": (40, 1),
+    "timm": (60, 4),
+    "lightning_resumed": (40, 2),
 }
 
 
@@ -150,6 +158,7 @@ def test_nothing_of_ours_is_said_on_the_way(runs: dict[str, Ran], name: str) -> 
         ("lightning", ("validation", "checkpoint", "callbacks", "logging")),
         pytest.param("trl", ("callbacks", "logging"), marks=needs_trl),
         ("fabric", ("checkpoint", "logging")),
+        ("timm", ("validation", "checkpoint", "other_after_optimizer")),
     ],
 )
 def test_what_the_framework_does_has_rows(
@@ -166,6 +175,26 @@ def test_what_the_framework_does_has_rows(
         assert any(ns > 0 for ns in spent), row
 
 
+@pytest.mark.parametrize(
+    ("name", "samples"),
+    [
+        ("resumed", 20 * 8 + 4),  # transformers looks one batch ahead, and ends in mid-epoch
+        ("lightning_resumed", 40 * 64),
+    ],
+)
+def test_a_resumed_training_counts_what_it_trained_itself(
+    runs: dict[str, Ran], name: str, samples: int
+) -> None:
+    """Skipping to where it stopped is in no step, so the rates are those of the steps."""
+    ran = runs[name].finished()
+    rows, summary = ran.steps(), ran.summary
+    assert sum(row["samples"] for row in rows) == samples
+    spent_s = sum(row["step_time_ns"] for row in rows[10:]) / 1e9
+    assert summary["throughput"]["steps_per_s"] == pytest.approx(len(rows[10:]) / spent_s, rel=0.1)
+    seen = sum(row["samples"] for row in rows[10:])
+    assert summary["throughput"]["samples_per_s"] == pytest.approx(seen / spent_s, rel=0.1)
+
+
 def test_the_trainers_own_log_has_phases_and_verdict(runs: dict[str, Ran]) -> None:
     for name in ("huggingface", "huggingface_alone"):
         log = runs[name].finished().stdout
@@ -179,7 +208,7 @@ def test_the_trainers_own_log_has_phases_and_verdict(runs: dict[str, Ran]) -> No
 
 def test_lightnings_logger_has_phases(runs: dict[str, Ran]) -> None:
     for name in ("lightning", "lightning_alone"):
-        files = list(runs[name].finished().folder.glob("logs/**/metrics.csv"))
+        files = list(runs[name].finished().folder.glob("logs/*/version_0/metrics.csv"))
         assert len(files) == 1
         with files[0].open() as lines:
             rows = [row for row in csv.DictReader(lines) if row.get("stepscope/step_ms")]

@@ -19,6 +19,8 @@ TESTED_BY = {  # row -> files of tests, and the word by which each has it
     "Lightning": "integrations/test_examples.py:lightning answers/test_frameworks.py:lightning",
     "Fabric": "integrations/test_examples.py:fabric",
     "Accelerate": "integrations/test_examples.py:accelerate",
+    "DeepSpeed": "integrations/test_deepspeed.py:launcher",
+    "timm-style loops": "integrations/test_examples.py:timm",
     "DDP, FSDP2, FSDP1, no_sync": "integrations/test_examples.py:distributed "
     "answers/test_ranks.py:under_fsdp answers/test_ranks.py:accumulation_without_sync "
     "answers/test_stragglers.py:fsdp1",

@@ -87,4 +87,5 @@ common.write_measured(
     forward_ms=FORWARD_MS,
     backward_ms=BACKWARD_MS,
     input_ms=INPUT_MS,
+    evaluation_ms=3 * FORWARD_MS,
 )
