@@ -11,14 +11,19 @@ PAGES = ROOT / "docs/integrations"
 
 def example(page: str, name: str = "train.py") -> str:
     """The indented block of a page whose first line is `# NAME`."""
+    return block(page, f"# {name}\n")
+
+
+def block(page: str, first: str) -> str:
+    """The indented block of a page that begins with `first`."""
     lines = (PAGES / f"{page}.md").read_text(encoding="utf-8").splitlines()
-    begin = lines.index(f"    # {name}")
-    block: list[str] = []
+    begin = next(at for at, line in enumerate(lines) if f"{line}\n".startswith(f"    {first}"))
+    found: list[str] = []
     for line in lines[begin:]:
         if line and not line.startswith("    "):
             break
-        block.append(line[4:])
-    return "\n".join(block).rstrip() + "\n"
+        found.append(line[4:])
+    return "\n".join(found).rstrip() + "\n"
 
 
 def write_example(page: str, folder: Path, name: str = "train.py") -> Path:
