@@ -32,7 +32,7 @@ def show(*, always: bool = False) -> None:
     """Draw from now on. always: in a terminal's IPython too, where nothing can be redrawn."""
     global _shell
     shell: Any = sys.modules["IPython"].get_ipython()
-    if shell is None or not (always or type(shell).__name__ == "ZMQInteractiveShell"):
+    if shell is None or not (always or _is_notebook(shell)):
         return
     if _shell is None:
         _shell = shell
@@ -54,7 +54,7 @@ def hide() -> None:
 def show_card(folder: str) -> bool:
     """The card of a run that is over, into the cell. False: no cell, or no card in time."""
     shell: Any = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if type(shell).__name__ != "ZMQInteractiveShell":
+    if not _is_notebook(shell):
         return False
     from stepscope import _runless
 
@@ -62,6 +62,11 @@ def show_card(folder: str) -> bool:
     if text is not None:
         _display_of()(_Text(text))
     return text is not None
+
+
+def _is_notebook(shell: Any) -> bool:
+    """Jupyter's shell, or one made from it, as Colab's is."""
+    return any(base.__name__ == "ZMQInteractiveShell" for base in type(shell).__mro__)
 
 
 class _Text:
