@@ -1,20 +1,17 @@
 #include "web/feed.h"
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
+#include "web/no_throw.h"
 #include "web/on_pool.h"
 
 namespace stepscope::web {
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 namespace {
-
-constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 
 Text shared(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
 

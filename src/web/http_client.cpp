@@ -1,15 +1,14 @@
 #include "web/http_client.h"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
 
 #include "base/version.h"
+#include "web/no_throw.h"
 
 namespace stepscope::web {
 namespace asio = boost::asio;
@@ -17,7 +16,6 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 namespace {
 
-constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 constexpr uint16_t kHttp = 80, kHttps = 443;
 
 std::string words(const boost::system::error_code& error) {

@@ -2,21 +2,18 @@
 
 #include <openssl/evp.h>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http.hpp>
 
 #include "base/text.h"
 #include "web/http_client.h"
+#include "web/no_throw.h"
 #include "web/on_pool.h"
 
 namespace stepscope::web {
 namespace asio = boost::asio;
 namespace http = boost::beast::http;
 namespace {
-
-constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 
 std::string base64(const std::string& text) {
   std::string out((text.size() + 2) / 3 * 4 + 1, '\0');  // with the 0 that it ends by

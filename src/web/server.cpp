@@ -1,7 +1,6 @@
 #include "web/server.h"
 
 #include <algorithm>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
@@ -10,7 +9,6 @@
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/websocket.hpp>
@@ -20,6 +18,7 @@
 #include <type_traits>
 
 #include "web/feed.h"
+#include "web/no_throw.h"
 #include "web/on_pool.h"
 #include "web/reply.h"
 
@@ -34,7 +33,6 @@ namespace {
 using Plain = beast::tcp_stream;
 // Not Beast's: to clang the teardown of a WebSocket over that is ambiguous (Boost 1.81).
 using Tls = asio::ssl::stream<beast::tcp_stream>;
-constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 constexpr int kThreads = 2;
 constexpr std::chrono::milliseconds kAcceptPause{100}, kClientPause{10};
 

@@ -12,6 +12,7 @@ from observing import Ran, execute, observe, script, together
 FACTS = [
     "losses_without_workers",
     "losses_with_workers",
+    "losses_with_pauses",
     "interpreter",
     "process",
     "garbage_collector",

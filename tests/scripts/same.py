@@ -60,7 +60,20 @@ def mlp() -> nn.Module:
     )
 
 
-def train(model: nn.Module, steps: int, *, workers: int = 0) -> list[str]:
+def pause_or_resume(step: int) -> None:
+    """Where there is a stepscope: three steps seen, two not."""
+    ours: Any = sys.modules.get("stepscope")
+    if ours is not None and step % 5 in (2, 4):
+        (ours.pause if step % 5 == 2 else ours.resume)()
+
+
+def train(
+    model: nn.Module,
+    steps: int,
+    *,
+    workers: int = 0,
+    between: Callable[[int], None] = lambda step: None,
+) -> list[str]:
     data = TensorDataset(torch.randn(4 * 25, 8), torch.arange(4 * 25) % 2)
     loader = DataLoader(data, batch_size=4, shuffle=True, num_workers=workers)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
@@ -72,6 +85,7 @@ def train(model: nn.Module, steps: int, *, workers: int = 0) -> list[str]:
             loss.backward()
             optimizer.step()
             losses.append(loss.item().hex())
+            between(len(losses))
         with torch.no_grad():
             model.eval()
             losses.append(sum(model(x).sum().item() for x, _ in loader).hex())
@@ -79,9 +93,9 @@ def train(model: nn.Module, steps: int, *, workers: int = 0) -> list[str]:
     return losses
 
 
-def losses_and_rng(workers: int) -> Any:
+def losses_and_rng(workers: int, **options: Any) -> Any:
     seed()
-    losses = train(mlp(), 50, workers=workers)
+    losses = train(mlp(), 50, workers=workers, **options)
     assert len(losses) >= 50
     print("trained with", workers, "workers")
     return {"losses": losses, "rng": rng_state()}
@@ -95,6 +109,15 @@ def losses_without_workers() -> Any:
 @fact
 def losses_with_workers() -> Any:
     return losses_and_rng(2)
+
+
+@fact
+def losses_with_pauses() -> Any:
+    found = losses_and_rng(2, between=pause_or_resume)
+    ours: Any = sys.modules.get("stepscope")
+    if ours is not None:
+        ours.resume()
+    return found
 
 
 @fact
