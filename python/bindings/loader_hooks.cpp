@@ -13,6 +13,7 @@
 
 #include "loader_timing.h"
 #include "session.h"
+#include "tensor.h"
 #include "transform_slot.h"
 
 namespace stepscope::bindings {
@@ -54,7 +55,8 @@ LoaderTable g_fetchers, g_iterators;
 
 struct Process {
   bool worker = false;
-  int64_t last_end_ns = 0;  // of the batch before; 0: none in this epoch
+  bool asked_which = false;  // told once
+  int64_t last_end_ns = 0;   // of the batch before; 0: none in this epoch
   int64_t looked_ns = 0;
   int64_t cpu_ns = 0, core_wait_ns = 0, faults = 0, major_faults = 0;  // as of the last look
 } g_process;
@@ -133,9 +135,31 @@ PyObject* on_part(uint8_t part, PyObject* original, const CallArguments& a) {
   return timed(part, [&] { return call_of(original, a); });
 }
 
+// What a batch's tensors hold: it is handed over through /dev/shm. Of the first items, as deep as a batch is.
+uint64_t shared_bytes(PyObject* object, int depth = 0) {
+  constexpr int kMaxDepth = 4;
+  constexpr Py_ssize_t kMaxItems = 64;
+  if (depth > kMaxDepth) return 0;
+  if (is_tensor(object)) return tensor_bytes(object);
+  uint64_t sum = 0;
+  if (PyTuple_Check(object) || PyList_Check(object)) {
+    const Py_ssize_t length = PySequence_Fast_GET_SIZE(object);
+    for (Py_ssize_t i = 0; i < length && i < kMaxItems; ++i)
+      sum += shared_bytes(PySequence_Fast_GET_ITEM(object, i), depth + 1);
+  } else if (PyDict_Check(object)) {
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    for (Py_ssize_t i = 0; i < kMaxItems && PyDict_Next(object, &position, &key, &value); ++i)
+      sum += shared_bytes(value, depth + 1);
+  }
+  return sum;
+}
+
 // On the thread that feeds the queue.
 PyObject* on_pickle(PyObject* original, const CallArguments& a) {
   if (!loading().recording()) return call_of(original, a);
+  if (a.count() >= 1)
+    loading().add(LoaderPart::kSharedBytes, static_cast<int64_t>(shared_bytes(a.values[0])));
   const int64_t begin_ns = monotonic_ns();
   PyObject* result = call_of(original, a);
   loading().add(LoaderPart::kPickle, monotonic_ns() - begin_ns);
@@ -252,6 +276,28 @@ PyObject* on_fetcher_made(PyObject* original, const CallArguments& a) {
   return fetcher;
 }
 
+// torch's own collating asks too, whether it is in a worker at all.
+bool asked_by_torch() {
+  static PyObject* const key = interned("__name__");
+  PyObject* globals = PyEval_GetGlobals();  // of the caller
+  PyObject* name = globals == nullptr ? nullptr : PyDict_GetItemWithError(globals, key);
+  if (name == nullptr || !PyUnicode_Check(name)) {
+    PyErr_Clear();
+    return false;
+  }
+  const char* text = PyUnicode_AsUTF8(name);
+  if (text == nullptr) PyErr_Clear();
+  return text != nullptr && std::strncmp(text, "torch.utils.data.", 17) == 0;
+}
+
+PyObject* on_ask_which(PyObject* original, const CallArguments& a) {
+  if (g_process.worker && !g_process.asked_which && loading().recording() && !asked_by_torch()) {
+    g_process.asked_which = true;
+    loading().add(LoaderPart::kAskedWhich, 1);
+  }
+  return call_of(original, a);
+}
+
 PyObject* on_start_workers(PyObject* original, const CallArguments& a) {
   if (a.count() < 2 || hot().state.load(std::memory_order_relaxed) != State::kAwake)
     return call_of(original, a);
@@ -292,6 +338,8 @@ PyObject* loader_hook(Hook hook, uint8_t argument, PyObject* original, const Cal
       return on_fetcher_made(original, a);
     case Hook::kLoaderStart:
       return on_start_workers(original, a);
+    case Hook::kLoaderAskWhich:
+      return on_ask_which(original, a);
     default:
       return call_of(original, a);
   }

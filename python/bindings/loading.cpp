@@ -63,6 +63,7 @@ void bind_loading(nb::module_& m) {
   m.attr("LOADER_ANY_ORDER") = static_cast<uint8_t>(kLoaderAnyOrder);
   m.attr("LOADER_SPAWNED") = static_cast<uint8_t>(kLoaderSpawned);
   m.attr("LOADER_HANDLES") = static_cast<uint8_t>(kLoaderHandles);
+  m.attr("LOADER_SPLITS") = static_cast<uint8_t>(kLoaderSplits);
 }
 
 }  // namespace stepscope::bindings

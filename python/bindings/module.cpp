@@ -136,6 +136,7 @@ void bind_hooks(nb::module_& m) {
       .value("LOADER_PIN", Hook::kLoaderPin)
       .value("LOADER_FETCHER_MADE", Hook::kLoaderFetcherMade)
       .value("LOADER_START", Hook::kLoaderStart)
+      .value("LOADER_ASK_WHICH", Hook::kLoaderAskWhich)
       .value("RECOMPUTE_ENTER", Hook::kRecomputeEnter)
       .value("RECOMPUTE_EXIT", Hook::kRecomputeExit)
       .value("RECOMPUTE", Hook::kRecompute);

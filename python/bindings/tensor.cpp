@@ -17,6 +17,7 @@ PyObject* g_disable = nullptr;  // torch._C.DisableTorchFunction
 // Of the base class: what a subclass puts in their place is the user's code.
 PyObject* g_shape = nullptr;
 PyObject* g_is_cpu = nullptr;
+PyObject* g_nbytes = nullptr;
 
 bool find_mode_enabled() {
   void* library = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY);
@@ -91,6 +92,7 @@ void set_tensor_type(PyObject* type, PyObject* disable_torch_function) {
   if (tensor->tp_base == nullptr) return;
   g_shape = property_of_type(tensor->tp_base, "shape");
   g_is_cpu = property_of_type(tensor->tp_base, "is_cpu");
+  g_nbytes = property_of_type(tensor->tp_base, "nbytes");
   // Tensor.__len__ is Python and hides the C slot of the class below it, which is what we call.
   const PyMappingMethods* mapping = tensor->tp_base->tp_as_mapping;
   if (mapping != nullptr && find_mode_enabled()) hot().tensor_length = mapping->mp_length;
@@ -106,6 +108,16 @@ STEPSCOPE_HOT_CODE uint64_t first_dimension(PyObject* tensor) {
   if (length >= 0) return static_cast<uint64_t>(length);
   PyErr_Clear();
   return wire::kUnmeasured;
+}
+
+uint64_t tensor_bytes(PyObject* tensor) {
+  PyObject* value = property(tensor, g_nbytes);
+  const uint64_t count =
+      value != nullptr && PyLong_Check(value) ? PyLong_AsUnsignedLongLong(value) : 0;
+  Py_XDECREF(value);
+  if (PyErr_Occurred() == nullptr) return count;
+  PyErr_Clear();
+  return 0;
 }
 
 bool on_cpu(PyObject* object) {

@@ -14,7 +14,8 @@ void set_tensor_type(PyObject* type, PyObject* disable_torch_function);
 
 bool is_tensor(PyObject* object);
 uint64_t first_dimension(
-    PyObject* tensor);          // wire::kUnmeasured where there is none, or a symbolic one
-bool on_cpu(PyObject* object);  // false also for what is no tensor
+    PyObject* tensor);  // wire::kUnmeasured where there is none, or a symbolic one
+uint64_t tensor_bytes(PyObject* tensor);  // 0 where it does not say
+bool on_cpu(PyObject* object);            // false also for what is no tensor
 
 }  // namespace stepscope::bindings

@@ -42,6 +42,7 @@ enum class Hook : uint8_t {
   kLoaderPin,          // torch.utils.data._utils.pin_memory.pin_memory
   kLoaderFetcherMade,  // _DatasetKind.create_fetcher
   kLoaderStart,        // _MultiProcessingDataLoaderIter.__init__(self, loader)
+  kLoaderAskWhich,     // get_worker_info()
 };
 
 bool init_timed_call();  // once; false with a Python error set

@@ -93,15 +93,21 @@ std::vector<std::string> Recording::follow(int64_t now_ns) {
   return live_.update(run_, now_ns, &monotonic_ns);
 }
 
+// Absent until its first reading.
+NodeHistory* Recording::own_node() {
+  const std::string name = node_name();
+  const auto found = std::find_if(run_.nodes.begin(), run_.nodes.end(),
+                                  [&](const NodeHistory& known) { return known.node == name; });
+  return found == run_.nodes.end() ? nullptr : &*found;
+}
+
 void Recording::sample(int64_t now_ns) {
   const std::vector<sampler::Process> ranks = segments_.rank_processes();
   if (ranks.empty()) return;
-  const std::string name = node_name();
-  auto node = std::find_if(run_.nodes.begin(), run_.nodes.end(),
-                           [&](const NodeHistory& known) { return known.node == name; });
-  if (node == run_.nodes.end()) {
-    run_.nodes.emplace_back().node = name;
-    node = run_.nodes.end() - 1;
+  NodeHistory* node = own_node();
+  if (node == nullptr) {
+    node = &run_.nodes.emplace_back();
+    node->node = node_name();
   }
   keep(sampler_.sample(ranks, now_ns, *node), now_ns);
   segments_.sample_workers(run_);
@@ -225,6 +231,7 @@ std::string Recording::tick_json(int64_t now_ns, std::optional<int64_t> since_st
 
 Result<std::string> Recording::finish(const Ended& ended, int64_t now_ns) {
   segments_.finish(run_, now_ns, batch_);
+  if (NodeHistory* node = own_node()) sampler_.count_memory_kills(*node);
   run_.exit_code = ended.exit_code;
   int64_t last_ns = 0;
   for (const RankHistory& rank : run_.ranks) last_ns = std::max(last_ns, rank.last_end_ns);

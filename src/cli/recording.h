@@ -71,6 +71,7 @@ class Recording {
 
  private:
   void open_store();
+  NodeHistory* own_node();
   void keep(std::map<int32_t, MemorySample> samples, int64_t now_ns);
   void refresh(int64_t now_ns, bool live);
   void tell_doing(int64_t now_ns);

@@ -12,11 +12,12 @@ namespace stepscope::engine {
 namespace {
 
 // compute_bound, insufficient_data and no_bottleneck look at what the rules before them found.
-constexpr std::array<Rule, 16> kRules = {
-    stuck,         straggler,         waiting,          slowed_down,
-    memory_creep,  memory_pressure,   memory_imbalance, input_bound,
-    h2d_bound,     sync_bound,        optimizer_bound,  overhead,
-    compute_bound, insufficient_data, no_bottleneck,    same_data_order,
+constexpr std::array<Rule, 21> kRules = {
+    stuck,           straggler,        waiting,        slowed_down,       memory_creep,
+    memory_pressure, memory_imbalance, input_bound,    h2d_bound,         sync_bound,
+    optimizer_bound, overhead,         compute_bound,  insufficient_data, no_bottleneck,
+    memory_killed,   shm_pressure,     files_pressure, same_data_order,   repeated_samples,
+    forked_handles,
 };
 
 }  // namespace

@@ -84,6 +84,7 @@ LoaderView::LoaderView(const LoaderHistory& l) : history(&l) {
   unpickle_ms = main_ms(kUnpickle);
   pin_ms = main_ms(kPin);
   bytes_per_batch = per_batch(l.sum(kPickleBytes));
+  shared_bytes_per_batch = per_batch(l.sum(kSharedBytes));
   // Making a tensor of shared memory asks its worker for the descriptor: the time of that is of a
   // worker that is busy, and not of handing over.
   const double objects_ms = bytes_per_batch >= kThroughPipe ? unpickle_ms : 0;

@@ -47,6 +47,7 @@ struct LoaderView {
   double pickle_ms = 0, receive_ms = 0, unpickle_ms = 0, pin_ms = 0;
   double handover_share = 0;   // collate, pickle, pipe, unpickle of all that, fetch included
   double bytes_per_batch = 0;  // through the pipe
+  double shared_bytes_per_batch = 0;
   double opens_per_batch = 0, faults_per_batch = 0, major_faults_per_batch = 0;
   std::optional<double> read_bytes_per_batch, storage_bytes_per_batch;
   std::optional<double> wait_p50_ms, wait_p95_ms, wait_p99_ms, ready_share;

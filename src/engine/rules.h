@@ -45,6 +45,12 @@ void overhead(const Context& context, Findings& findings);
 void compute_bound(const Context& context, Findings& findings);
 void insufficient_data(const Context& context, Findings& findings);
 void no_bottleneck(const Context& context, Findings& findings);
-void same_data_order(const Context& context, Findings& findings);  // of no time: the last
+// Of no time: the last.
+void memory_killed(const Context& context, Findings& findings);
+void shm_pressure(const Context& context, Findings& findings);
+void files_pressure(const Context& context, Findings& findings);
+void same_data_order(const Context& context, Findings& findings);
+void repeated_samples(const Context& context, Findings& findings);
+void forked_handles(const Context& context, Findings& findings);
 
 }  // namespace stepscope::engine

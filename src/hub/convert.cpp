@@ -33,7 +33,8 @@ template <typename Node, typename Use>
 void each_gauge(Node& node, Use use) {
   for (auto* gauge :
        {&node.cpu_cores, &node.cpu_throttled_share, &node.memory_bytes, &node.job_memory_bytes,
-        &node.disk_read_bps, &node.disk_write_bps, &node.net_rx_bps, &node.net_tx_bps})
+        &node.disk_read_bps, &node.disk_write_bps, &node.net_rx_bps, &node.net_tx_bps,
+        &node.shm_used_bytes, &node.shm_size_bytes, &node.open_files_share, &node.memory_kills})
     use(*gauge);
 }
 

@@ -140,6 +140,9 @@ struct NodeHistory {
   Gauge cpu_cores, cpu_throttled_share, memory_bytes,
       job_memory_bytes;  // job: PSS/RSS of ranks and workers
   Gauge disk_read_bps, disk_write_bps, net_rx_bps, net_tx_bps;
+  // What may end the run: /dev/shm, open files of the process nearest to its limit (share of it),
+  // and how many processes of the run's group the kernel has ended for lack of memory.
+  Gauge shm_used_bytes, shm_size_bytes, open_files_share, memory_kills;
 };
 
 struct RunHistory {

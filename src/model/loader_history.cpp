@@ -7,7 +7,8 @@
 namespace stepscope {
 namespace {
 
-constexpr std::string_view kVersion = "loader 1", kEnd = " end";
+constexpr std::string_view kVersion = "loader 2", kOldVersion = "loader 1", kEnd = " end";
+constexpr size_t kOldParts = 18;      // of the old version
 constexpr int64_t kMostItems = 4096;  // claimed by a text: more is garbage
 
 int32_t bin_of(int64_t ns) {
@@ -69,21 +70,21 @@ struct Reader {
 
 // The same fields in the same order for both. `pid` and flags are not negative either.
 template <typename Visit, typename Worker>
-void worker_numbers(Visit visit, Worker& w) {
+void worker_numbers(Visit visit, Worker& w, size_t parts = kLoaderParts) {
   for (auto* field : {&w.worker, &w.pid}) visit(*field);
   for (auto* field : {&w.processes, &w.batches, &w.samples, &w.detail_batches, &w.asked, &w.late_ns,
                       &w.read_bytes, &w.storage_bytes})
     visit(*field);
-  for (auto& sum : w.sums) visit(sum);
+  for (size_t i = 0; i < parts; ++i) visit(w.sums[i]);
 }
 template <typename Visit, typename Loader>
-void loader_numbers(Visit visit, Loader& l) {
+void loader_numbers(Visit visit, Loader& l, size_t parts = kLoaderParts) {
   for (auto* field : {&l.rank, &l.loader, &l.workers, &l.prefetch_factor, &l.batch_size})
     visit(*field);
   for (auto* field :
        {&l.starts, &l.start_ns, &l.epochs, &l.asked, &l.asked_training, &l.waited_ns, &l.ready})
     visit(*field);
-  for (auto& sum : l.main) visit(sum);
+  for (size_t i = 0; i < parts; ++i) visit(l.main[i]);
 }
 
 void write_bins(Writer& out, const DurationBins& bins) {
@@ -171,11 +172,13 @@ std::string to_text(const LoaderHistory& l) {
 }
 
 std::optional<LoaderHistory> loader_from_text(std::string_view text) {
-  if (!text.starts_with(kVersion)) return std::nullopt;
+  const bool old = text.starts_with(kOldVersion);
+  if (!old && !text.starts_with(kVersion)) return std::nullopt;
+  const size_t parts = old ? kOldParts : kLoaderParts;
   Reader in{text.substr(kVersion.size())};
   LoaderHistory l;
   const auto number = [&in](auto& v) { in.number(v); };
-  loader_numbers(number, l);
+  loader_numbers(number, l, parts);
   int32_t flags = 0;
   in.number(flags);
   l.flags = static_cast<uint8_t>(flags);
@@ -190,7 +193,7 @@ std::optional<LoaderHistory> loader_from_text(std::string_view text) {
   for (int64_t& times : l.depth) in.number(times);
   for (int64_t left = in.items(); left > 0 && in.good; --left) {
     LoaderWorker& w = l.by_worker.emplace_back();
-    worker_numbers(number, w);
+    worker_numbers(number, w, parts);
     int32_t seen = 0;
     in.number(seen);
     w.io_seen = seen != 0;

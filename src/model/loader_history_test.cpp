@@ -41,6 +41,24 @@ TEST(LoaderHistory, TextAndBack) {
   EXPECT_EQ(back->sum(LoaderPart::kFetch), 2'000'001);
 }
 
+// As a version before shared_bytes and asked_which wrote it.
+TEST(LoaderHistory, TheOldText) {
+  const auto numbers = [](size_t count) {
+    std::string text;
+    for (size_t i = 0; i < count; ++i) text += ' ' + std::to_string(i);
+    return text;
+  };
+  const std::string text = "loader 1" + numbers(5 + 7) + numbers(18) + " 3 4:Data 0 0 0 1" +
+                           numbers(2 + 8) + numbers(18) + " 1 0 end";
+  const auto loader = loader_from_text(text);
+  ASSERT_TRUE(loader);
+  EXPECT_EQ(loader->dataset, "Data");
+  ASSERT_EQ(loader->by_worker.size(), 1u);
+  EXPECT_EQ(loader->by_worker[0][LoaderPart::kPin], 17);
+  EXPECT_EQ(loader->by_worker[0][LoaderPart::kSharedBytes], 0);
+  EXPECT_TRUE(loader->by_worker[0].io_seen);
+}
+
 TEST(LoaderHistory, AnythingElseIsNoLoader) {
   const std::string text = to_text(full());
   for (size_t cut = 0; cut < text.size(); ++cut)

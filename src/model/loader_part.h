@@ -32,13 +32,17 @@ enum class LoaderPart : uint8_t {
   kReceive,   // reading a batch's bytes from the pipe
   kUnpickle,  // making objects of them
   kPin,       // copying into pinned memory, on a thread of its own
+  // of workers again
+  kSharedBytes,  // tensors handed over through shared memory; count
+  kAskedWhich,   // workers that called get_worker_info(), which is how a dataset learns its part
   kCount,
 };
 inline constexpr size_t kLoaderParts = static_cast<size_t>(LoaderPart::kCount);
 inline constexpr std::array<std::string_view, kLoaderParts> kLoaderPartNames = {
-    "fetch",  "detail_fetch", "collate",      "decode",        "open",          "wait",
-    "pickle", "cpu",          "core_wait",    "other_threads", "longest_batch", "pickle_bytes",
-    "opens",  "faults",       "major_faults", "receive",       "unpickle",      "pin"};
+    "fetch",         "detail_fetch", "collate", "decode",       "open",
+    "wait",          "pickle",       "cpu",     "core_wait",    "other_threads",
+    "longest_batch", "pickle_bytes", "opens",   "faults",       "major_faults",
+    "receive",       "unpickle",     "pin",     "shared_bytes", "asked_which"};
 
 // How a loader is set up; bits of wire::EventCode::kLoader.
 enum LoaderFlags : uint8_t {
@@ -49,6 +53,7 @@ enum LoaderFlags : uint8_t {
   kLoaderAnyOrder = 1u << 4,    // in_order=False
   kLoaderSpawned = 1u << 5,     // workers are spawned or from a fork server, not forked
   kLoaderHandles = 1u << 6,     // the dataset holds open file handles
+  kLoaderSplits = 1u << 7,      // workers are told their part in another way than get_worker_info
 };
 
 }  // namespace stepscope

@@ -80,7 +80,8 @@ json::object loader(const LoaderRow& row) {
                         {"receive_ms", number(v.receive_ms)},
                         {"unpickle_ms", number(v.unpickle_ms)},
                         {"pin_ms", number(v.pin_ms)},
-                        {"pipe_bytes_per_batch", inside(row, v.bytes_per_batch)}};
+                        {"pipe_bytes_per_batch", inside(row, v.bytes_per_batch)},
+                        {"shared_bytes_per_batch", inside(row, v.shared_bytes_per_batch)}};
   json::object files{{"opens_per_batch", inside(row, v.opens_per_batch)},
                      {"read_bytes_per_batch", number(v.read_bytes_per_batch)},
                      {"storage_bytes_per_batch", number(v.storage_bytes_per_batch)},

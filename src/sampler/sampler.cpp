@@ -172,7 +172,8 @@ std::map<int32_t, MemorySample> Sampler::sample(const std::vector<Process>& rank
     node.cores_limit_reason = cores.reason;
     const MemoryLimit limit = memory_limit(group_pid_);
     node.memory_limit_bytes = limit.bytes;
-    memory_group_ = tightest_memory_limit(find_cgroup(root_, group_pid_, "memory"));
+    killing_group_ = find_cgroup(root_, group_pid_, "memory");
+    memory_group_ = tightest_memory_limit(killing_group_);
     if (memory_group_ && memory_group_->limit_bytes != limit.bytes) memory_group_.reset();
     throttled_.reset();
   }
@@ -203,6 +204,9 @@ std::map<int32_t, MemorySample> Sampler::sample(const std::vector<Process>& rank
   read_throttling(node);
   read_disk(members, now_ns, node);
   read_net(now_ns, node);
+  read_shared_memory(node);
+  read_open_files(members, node);
+  count_memory_kills(node);
   return out;
 }
 

@@ -19,6 +19,11 @@
 //   node.cpu_cores     cores in use on the machine, by whomever
 //   disk               what the run's processes read from and wrote to storage; what came from the
 //                      page cache is not in it
+//   shm                of /dev/shm, by whomever
+//   open_files_share   of what a process may open, of the run's process that is nearest to it; in
+//                      every eighth call
+//   memory_kills       processes of the ranks' own cgroup (without one: of the machine) that the
+//                      kernel ended for lack of memory, since the first call
 //   net                of the interfaces of the machine (container) without loopback and bridges
 // A rate needs two calls. Invariant: one pass over /proc a call; known strangers are not read again
 // for 10 calls.
@@ -64,6 +69,9 @@ class Sampler {
   // `now_ns`: CLOCK_MONOTONIC, given by the caller.
   std::map<int32_t, MemorySample> sample(const std::vector<Process>& ranks, int64_t now_ns,
                                          NodeHistory& node);
+
+  // Also once more when all have ended: it may be why.
+  void count_memory_kills(NodeHistory& node);
 
   // Memory of the ranks alone (statm), cheap: for the first seconds of a run, when a sample a second
   // would say too little about growth from step to step.
@@ -115,6 +123,8 @@ class Sampler {
   void read_throttling(NodeHistory& node);
   void read_disk(const std::vector<Member>& members, int64_t now_ns, NodeHistory& node);
   void read_net(int64_t now_ns, NodeHistory& node);
+  void read_shared_memory(NodeHistory& node) const;
+  void read_open_files(const std::vector<Member>& members, NodeHistory& node) const;
 
   std::string root_;
   int64_t pss_budget_ns_;
@@ -122,6 +132,8 @@ class Sampler {
   int calls_ = 0;
   int32_t group_pid_ = 0;  // whose cgroup is watched
   Cgroup cpu_group_;
+  Cgroup killing_group_;
+  std::optional<int64_t> memory_kills_;       // counted before the run
   std::optional<CgroupMemory> memory_group_;  // absent: the machine's memory is the limit
   std::optional<Throttling> throttled_;
   std::map<int32_t, Rate> rank_cpu_, rank_cpu_wait_;

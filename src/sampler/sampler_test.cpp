@@ -205,6 +205,58 @@ TEST(Sample, RanksAndTheirWorkers) {
   EXPECT_DOUBLE_EQ(node.memory_bytes.peak, static_cast<double>(int64_t{3} << 29));
 }
 
+// Those before the run, and those of the group above, are not this run's.
+TEST(Sample, KillsForLackOfMemoryAreCountedFromTheFirstCall) {
+  const FakeRoot root("v2");
+  Sampler sampler(root.path());
+  NodeHistory node;
+  sampler.count_memory_kills(node);
+  EXPECT_EQ(node.memory_kills.count, 0);
+  EXPECT_FALSE(node.memory_kills.not_measured.empty());
+  const std::string own = "sys/fs/cgroup/job/run/rank/memory.events";
+  root.write("sys/fs/cgroup/job/memory.events", "oom 9\noom_kill 9\n");
+  root.write(own, "oom 3\noom_kill 2\noom_group_kill 0\n");
+  (void)sampler.sample(kTwoRanks, kSecond, node);
+  EXPECT_EQ(node.memory_kills.peak, 0);
+  root.write(own, "oom 4\noom_kill 3\noom_group_kill 0\n");
+  sampler.count_memory_kills(node);
+  EXPECT_EQ(node.memory_kills.peak, 1);
+}
+
+TEST(Sample, WithoutAGroupTheMachineCountsKills) {
+  const FakeRoot root("v1");
+  Sampler sampler(root.path());
+  NodeHistory node;
+  root.write("proc/vmstat", "nr_free_pages 1\noom_kill 5\n");
+  (void)sampler.sample(kTwoRanks, kSecond, node);
+  root.write("proc/vmstat", "nr_free_pages 1\noom_kill 7\n");
+  sampler.count_memory_kills(node);
+  EXPECT_EQ(node.memory_kills.peak, 2);
+}
+
+TEST(Sample, OpenFilesOfTheProcessNearestToItsLimit) {
+  const FakeRoot root("v2");
+  Sampler sampler(root.path());
+  NodeHistory node;
+  const auto has_open = [&](int pid, int files, int most) {
+    const std::string folder = root.path() + "/proc/" + std::to_string(pid) + "/fd";
+    fs::create_directories(folder);
+    for (int i = 0; i < files; ++i) std::ofstream(folder + "/" + std::to_string(i)) << "";
+    root.write("proc/" + std::to_string(pid) + "/limits",
+               "Limit                     Soft Limit           Hard Limit           Units\n"
+               "Max open files            " +
+                   std::to_string(most) + "                  4096                 files\n");
+  };
+  has_open(100, 6, 8);
+  has_open(111, 9, 10);
+  has_open(200, 2, 1000);
+  (void)sampler.sample(kTwoRanks, kSecond, node);
+  EXPECT_EQ(node.open_files_share.count, 0) << "only in every eighth call, from the second on";
+  (void)sampler.sample(kTwoRanks, 2 * kSecond, node);
+  EXPECT_EQ(node.open_files_share.count, 1);
+  EXPECT_DOUBLE_EQ(node.open_files_share.peak, 0.9);
+}
+
 TEST(Sample, RatesFromTwoReadings) {
   const FakeRoot root("v2");
   Sampler sampler(root.path());

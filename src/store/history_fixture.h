@@ -16,7 +16,7 @@ namespace stepscope::store::fixture {
 // A field that was added must also be described in rows.h and printed below: then mend the size
 // here.
 static_assert(sizeof(StepSample) == 272 && sizeof(StepBlock) == 552 && sizeof(MemorySample) == 112);
-static_assert(sizeof(OccurrenceStats) == 96 && sizeof(Gauge) == 56 && sizeof(NodeHistory) == 536);
+static_assert(sizeof(OccurrenceStats) == 96 && sizeof(Gauge) == 56 && sizeof(NodeHistory) == 760);
 static_assert(sizeof(RankHistory) == 1048 &&
               sizeof(RunHistory) - sizeof(Settings) - sizeof(Comparison) == 272);
 
@@ -160,7 +160,8 @@ class Random {
     n.cores_limit_reason = "cgroup quota 1.5 of /a/b";
     if (coin()) n.memory_limit_bytes = number(1LL << 40);
     for (Gauge* g : {&n.cpu_cores, &n.cpu_throttled_share, &n.memory_bytes, &n.job_memory_bytes,
-                     &n.disk_read_bps, &n.disk_write_bps, &n.net_rx_bps, &n.net_tx_bps})
+                     &n.disk_read_bps, &n.disk_write_bps, &n.net_rx_bps, &n.net_tx_bps,
+                     &n.shm_used_bytes, &n.shm_size_bytes, &n.open_files_share, &n.memory_kills})
       *g = gauge();
     run.nodes = {n, n};
     run.nodes[1].node = "other";
@@ -217,6 +218,10 @@ class Dump {
     gauge("disk_write_bps", n.disk_write_bps);
     gauge("net_rx_bps", n.net_rx_bps);
     gauge("net_tx_bps", n.net_tx_bps);
+    gauge("shm_used_bytes", n.shm_used_bytes);
+    gauge("shm_size_bytes", n.shm_size_bytes);
+    gauge("open_files_share", n.open_files_share);
+    gauge("memory_kills", n.memory_kills);
   }
   void rank(const RankHistory& r) {
     line("rank", r.rank, r.local_rank, r.world_size, r.attempt, r.node, r.pid, r.executable,

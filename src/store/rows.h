@@ -242,6 +242,10 @@ void node_gauges(Visit&& visit, Node& n) {
   visit("disk_write_bps", n.disk_write_bps);
   visit("net_rx_bps", n.net_rx_bps);
   visit("net_tx_bps", n.net_tx_bps);
+  visit("shm_used_bytes", n.shm_used_bytes);
+  visit("shm_size_bytes", n.shm_size_bytes);
+  visit("open_files_share", n.open_files_share);
+  visit("memory_kills", n.memory_kills);
 }
 
 }  // namespace stepscope::store

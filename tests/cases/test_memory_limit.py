@@ -1,4 +1,6 @@
-"""D14: the limit of a group above the job's own counts, and page cache is not memory used up."""
+"""D14: the limit of a group above the job's own counts, and page cache is not memory used up.
+D15: a worker that the kernel ended for lack of memory.
+"""
 
 import json
 import os
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 from observing import STEPSCOPE, Ran, environment, script, together
 
-LIMIT = 3 << 28
+LIMIT = 1 << 30
 
 
 def own_group() -> Path | None:
@@ -60,12 +62,16 @@ def why_not() -> str:
 
 
 REASON = why_not()
-pytestmark = [pytest.mark.alone, pytest.mark.skipif(bool(REASON), reason=REASON)]
+pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
 
 
 def observe_in(group: Group, folder: Path, how: str) -> Ran:
     folder.mkdir()
-    command = script("full_group.py", group.usage, group.limited / "memory.stat", LIMIT, how)
+    command = (
+        script("hazards.py", "grows")
+        if how == "grows"
+        else script("full_group.py", group.usage, group.limited / "memory.stat", LIMIT, how)
+    )
     enter = f'echo $$ > "{group.own}/cgroup.procs" && exec "$@"'
     run = folder / "run"
     done = subprocess.run(
@@ -86,7 +92,7 @@ def observe_in(group: Group, folder: Path, how: str) -> Ran:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ran]]:
     root = tmp_path_factory.mktemp("limit")
-    groups = {how: Group(how) for how in ("held", "cached")}
+    groups = {how: Group(how) for how in ("held", "cached", "grows")}
     try:
         yield together(
             {
@@ -125,3 +131,14 @@ def test_D14_page_cache_is_not(runs: dict[str, Ran]) -> None:
     assert ran.measured["used"] > 0.9 * LIMIT, "the group was full, by its own count"
     peak = ran.summary["resources"]["memory"]["peak"]
     assert peak < 0.9 * LIMIT
+
+
+def test_D15_the_kernels_count_is_the_evidence(runs: dict[str, Ran]) -> None:
+    ran = runs["grows"]
+    assert ran.code == 1
+    assert "DataLoader worker" in ran.stderr
+    verdict = ran.summary["verdict"]
+    assert verdict["code"] == "MEMORY_KILLED"
+    evidence = {item["name"]: item["value"] for item in verdict["evidence"]}
+    assert evidence["memory_kills"] == 1
+    assert evidence["memory_limit_bytes"] == LIMIT

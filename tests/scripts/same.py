@@ -313,6 +313,7 @@ def patched_functions() -> Any:
         "loader_iter": DataLoader.__iter__,
         "iterator_next": dataloader._BaseDataLoaderIter.__next__,
         "iterator_init": dataloader._BaseDataLoaderIter.__init__,
+        "worker_info": torch.utils.data.get_worker_info,
         "save": torch.save,
         "_save": torch.serialization._save,
         "engine": torch.autograd._engine_run_backward,

@@ -87,6 +87,7 @@ def epoch_begins(loader: Any) -> None:
         (_native.LOADER_ANY_ORDER, not getattr(loader, "in_order", True)),
         (_native.LOADER_SPAWNED, loader.num_workers > 0 and _start_method(context) != "fork"),
         (_native.LOADER_HANDLES, any(map(_holds_handles, _datasets(loader.dataset)))),
+        (_native.LOADER_SPLITS, _splits(loader)),
     ):
         flags |= flag if holds else 0
     _native.tell_loader(
@@ -139,7 +140,7 @@ def _fetcher_made(fetcher: Any) -> None:
     """Once an epoch, where batches are made."""
     global _making
     worker: Any = sys.modules.get("torch.utils.data._utils.worker")
-    if worker is not None and worker.get_worker_info() is not None:
+    if getattr(worker, "_worker_info", None) is not None:
         _become_worker()
     elif _making:
         _native.loads_for(fetcher, _making)
@@ -209,6 +210,12 @@ def _keeps_epoch(dataset: Any) -> bool:
         name.lstrip("_") in ("epoch", "current_epoch") and type(value) is int
         for name, value in _attributes(dataset)
     )
+
+
+def _splits(loader: Any) -> bool:
+    """Whether workers may learn which part is theirs without asking get_worker_info."""
+    told = loader.worker_init_fn is not None
+    return told or any("datapipe" in type(one).__module__ for one in _datasets(loader.dataset))
 
 
 def _holds_handles(dataset: Any) -> bool:
@@ -372,4 +379,8 @@ def install(module: ModuleType) -> None:
     iterator._next_data = timed(iterator._next_data, hook.LOADER_NEXT)
     iterator._try_get_data = timed(iterator._try_get_data, hook.LOADER_TRY_GET)
     utilities.pin_memory.pin_memory = timed(utilities.pin_memory.pin_memory, hook.LOADER_PIN)
+    asked = module.get_worker_info
+    for owner in (module, utilities.worker, sys.modules.get("torch.utils.data")):
+        if getattr(owner, "get_worker_info", None) is asked:
+            setattr(owner, "get_worker_info", timed(asked, hook.LOADER_ASK_WHICH))  # noqa: B010
     os.register_at_fork(after_in_child=forget)
