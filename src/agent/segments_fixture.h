@@ -130,7 +130,7 @@ class SegmentsTest : public testing::Test {
   size_t files() const { return list_folder(folder_).size(); }
 
   std::string folder_;
-  const std::deque<OccurrenceStats::Recent>& checkpoints() const {
+  const KeptList<OccurrenceStats::Recent>& checkpoints() const {
     return run_.ranks.at(0).occurrences[static_cast<size_t>(OccurrenceKind::kCheckpoint)].recent;
   }
 

@@ -21,7 +21,7 @@ int32_t newest_attempt(const RunHistory& run) {
 
 }  // namespace
 
-StepJoiner::StepJoiner(const RunHistory& run, int64_t from) : run_(run) {
+StepJoiner::StepJoiner(const RunHistory& run, int64_t from, Want want) : run_(run), want_(want) {
   const int32_t attempt = newest_attempt(run);
   tracks_.resize(run.ranks.size());
   for (size_t i = 0; i < tracks_.size(); ++i) {
@@ -150,6 +150,20 @@ void StepJoiner::gather(size_t position, const StepSample& sample) {
     track.previous_known = false;
 }
 
+// One step of thousands of ranks lies in as many places: they are fetched while others are gathered.
+void StepJoiner::fetch_ahead(size_t position) const {
+  constexpr size_t kSyncs = 8, kSample = 16;
+  if (position + kSample < tracks_.size())
+    if (const Track& track = tracks_[position + kSample]; track.any()) {
+      const auto* sample = reinterpret_cast<const char*>(track.raw->begin() + track.at);
+      for (size_t at = 0; at < sizeof(StepSample); at += 64) __builtin_prefetch(sample + at);
+    }
+  if (position + kSyncs < tracks_.size())
+    if (const Track& track = tracks_[position + kSyncs];
+        track.any() && track.at < track.raw->size())
+      __builtin_prefetch((*track.raw)[track.at].syncs.data());
+}
+
 bool StepJoiner::next(JoinedStep& out) {
   if (newest_ < next_) return false;
   if (run_.live)
@@ -159,6 +173,7 @@ bool StepJoiner::next(JoinedStep& out) {
   used_ = 0;
   unsteady_ = false;
   for (size_t i = 0; i < tracks_.size(); ++i) {
+    fetch_ahead(i);
     Track& track = tracks_[i];
     if (!track.any() || track.at >= track.raw->size()) continue;
     const StepSample& sample = (*track.raw)[track.at];
@@ -200,6 +215,7 @@ void StepJoiner::fill(const Point& p, JoinedSync& out) {
   const auto blocked = static_cast<float>(run_.settings.blocked_us * 1000);
   out.work = p.work;
   out.weight = p.members;
+  if (want_ == Want::kWork) return;
   scratch_.clear();
   for (const float span : p.span)
     if (span != kAbsent) scratch_.push_back(span);

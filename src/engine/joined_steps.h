@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "model/history.h"
@@ -39,8 +38,10 @@ struct JoinedStep {
 
 class StepJoiner {
  public:
+  // kWork: of JoinedSync the work alone, and no weighted sums.
+  enum class Want { kAll, kWork };
   // Job steps from `from` on, of the newest attempt.
-  StepJoiner(const RunHistory& run, int64_t from);
+  StepJoiner(const RunHistory& run, int64_t from, Want want = Want::kAll);
 
   // The next job step, judged or not. False: not all that still run have it yet, or there is none.
   bool next(JoinedStep& out);
@@ -51,7 +52,7 @@ class StepJoiner {
 
  private:
   struct Track {
-    const std::deque<StepSample>* raw = nullptr;
+    const KeptList<StepSample>* raw = nullptr;
     size_t begin = 0, at = 0;  // of this attempt; next to read
     int64_t offset = 0;        // job step - own step
     int64_t previous_leave_ns = 0;
@@ -70,12 +71,14 @@ class StepJoiner {
   void find_begin(Track& track, const RankHistory& rank) const;
   void find_offsets();
   void pass(Track& track, const StepSample& sample) const;
+  void fetch_ahead(size_t position) const;
   void gather(size_t position, const StepSample& sample);
   Point& point(const SyncPoint& sync, size_t hint);
   void finish(JoinedStep& out);
   void fill(const Point& point, JoinedSync& out);
 
   const RunHistory& run_;
+  const Want want_;
   std::vector<Track> tracks_;  // by position
   int64_t next_ = 0, newest_ = -1;
   bool unsteady_ = false;

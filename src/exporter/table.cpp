@@ -70,9 +70,10 @@ Result<Table> Table::of(RunHistory run, StepsOf steps) {
         rank.phases_seen |= static_cast<uint32_t>(phases.ns[p] > 0) << p;
     }
     // What the clocks are read from.
-    const auto kept = static_cast<std::ptrdiff_t>(Clocks::kLookedAt);
-    if (std::ssize(*all) > 2 * kept) all->erase(all->begin() + kept, all->end() - kept);
-    rank.raw = std::move(*all);
+    constexpr size_t kept = Clocks::kLookedAt;
+    rank.raw.clear();
+    for (size_t i = 0; i < all->size(); ++i)
+      if (i < kept || i + kept >= all->size()) rank.raw.push_back(std::move((*all)[i]));
   }
   return Table(std::move(run), std::move(steps), std::move(users));
 }

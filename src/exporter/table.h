@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <set>
 #include <string>
@@ -19,7 +18,7 @@
 namespace stepscope::exporter {
 
 // Of the rank with this number, oldest first: what RankHistory::raw would be.
-using StepsOf = std::function<Result<std::deque<StepSample>>(int32_t rank)>;
+using StepsOf = std::function<Result<KeptList<StepSample>>(int32_t rank)>;
 
 class Table {
  public:

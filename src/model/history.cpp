@@ -92,16 +92,16 @@ StepBlock merge(const std::vector<StepBlock>& children) {
 
 using Made = std::vector<std::pair<int, StepBlock>>;
 
-int64_t covered_until(const std::vector<std::deque<StepBlock>>& rollups, size_t level) {
+int64_t covered_until(const std::vector<KeptList<StepBlock>>& rollups, size_t level) {
   return level < rollups.size() && !rollups[level].empty() ? rollups[level].back().end_ns
                                                            : INT64_MIN;
 }
 
 // Appends the block and, where it is the tenth since the last block above, makes that one too.
-void push_block(std::vector<std::deque<StepBlock>>& rollups, size_t level, StepBlock block,
+void push_block(std::vector<KeptList<StepBlock>>& rollups, size_t level, StepBlock block,
                 Made& made) {
   if (rollups.size() <= level) rollups.resize(level + 1);
-  std::deque<StepBlock>& blocks = rollups[level];
+  KeptList<StepBlock>& blocks = rollups[level];
   made.emplace_back(static_cast<int>(level), block);
   blocks.push_back(std::move(block));
   const int64_t above_ns = covered_until(rollups, level + 1);
@@ -177,7 +177,7 @@ uint32_t phases_with_time(const std::array<int64_t, kPhaseCount>& phases) {
 }
 
 // Every second is dropped: the rest still covers the whole run.
-void halve(std::deque<MemorySample>& memory) {
+void halve(KeptList<MemorySample>& memory) {
   size_t kept = 0;
   for (size_t i = 0; i < memory.size(); i += 2) memory[kept++] = memory[i];
   memory.resize(kept);
@@ -201,7 +201,7 @@ Made RankHistory::add(StepSample step, const Settings& settings) {
 void RankHistory::see_phases() {
   phases_seen = 0;
   for (const StepSample& step : raw) phases_seen |= phases_with_time(step.phase_ns);
-  for (const std::deque<StepBlock>& level : rollups)
+  for (const KeptList<StepBlock>& level : rollups)
     for (const StepBlock& block : level)
       for (size_t i = 0; i < kPhaseCount; ++i)
         phases_seen |= static_cast<uint32_t>(block.mean_ns[i] > 0) << i;
@@ -232,7 +232,7 @@ void RankHistory::keep(size_t max_raw, size_t max_rollups, size_t max_memory) {
   trim_raw(*this, std::max<size_t>(max_raw, 1), made);
   // Fewer than ten blocks of a level would never make one of the next.
   const size_t blocks = std::max<size_t>(max_rollups, kFanIn);
-  for (std::deque<StepBlock>& level : rollups)
+  for (KeptList<StepBlock>& level : rollups)
     while (level.size() > blocks) level.pop_front();
   while (memory.size() > std::max<size_t>(max_memory, 1)) halve(memory);
 }
@@ -247,29 +247,14 @@ void RankHistory::keep_share(size_t ranks) {
        share(500'000, 120, kMaxMemory));
 }
 
-// From the coarsest level down: a block is taken only where its first child was trimmed a level
-// below, and what it covers is skipped there. So every steady step of the run is in exactly one
-// block.
 std::vector<StepBlock> RankHistory::steady_blocks(Finest finest) const {
   std::vector<StepBlock> blocks;
-  int64_t covered_ns = INT64_MIN;
-  const auto first_raw =
-      std::find_if(raw.begin(), raw.end(), [](const StepSample& s) { return s.steady(); });
-  for (size_t level = rollups.size(); level-- > 0;) {
-    int64_t finer_from_ns = INT64_MAX;
-    if (level > 0 && !rollups[level - 1].empty())
-      finer_from_ns = rollups[level - 1].front().begin_ns;
-    if (level == 0 && first_raw != raw.end() && finest == Finest::kStep)
-      finer_from_ns = first_raw->begin_ns;
-    for (const StepBlock& block : rollups[level]) {
-      if (block.begin_ns < covered_ns) continue;
-      if (block.begin_ns >= finer_from_ns) break;
-      covered_ns = block.end_ns;
-      blocks.push_back(block);
-    }
-  }
-  for (auto it = first_raw; it != raw.end(); ++it)
-    if (it->steady() && it->begin_ns >= covered_ns) blocks.push_back(block_of(*it));
+  struct Add {
+    std::vector<StepBlock>& to;
+    void operator()(const StepBlock& block) const { to.push_back(block); }
+    void operator()(const StepSample& step) const { to.push_back(block_of(step)); }
+  };
+  each_steady(finest, Add{blocks});
   return blocks;
 }
 

@@ -7,13 +7,13 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "model/comparison.h"
+#include "model/kept_list.h"
 #include "model/loader_history.h"
 #include "model/settings.h"
 #include "model/step_sample.h"
@@ -43,7 +43,7 @@ struct OccurrenceStats {
   };
   int64_t count = 0;
   int64_t total_ns = 0;
-  std::deque<Recent> recent;  // the newest kMaxOccurrences
+  KeptList<Recent> recent;  // the newest kMaxOccurrences
 };
 
 struct MemorySample {  // taken once a second by the agent
@@ -89,11 +89,11 @@ struct RankHistory {
   int64_t records_written = 0, records_dropped = 0;
   int64_t cost_ns = 0, cost_calls = 0;  // of all our calls so far, scaled up from the sampled ones
 
-  std::deque<StepSample> raw;
-  std::vector<std::deque<StepBlock>> rollups;  // [0]: 10 steps, [1]: 100, ...
+  KeptList<StepSample> raw;
+  std::vector<KeptList<StepBlock>> rollups;  // [0]: 10 steps, [1]: 100, ...
   std::array<OccurrenceStats, kOccurrenceKinds> occurrences;
-  std::deque<MemorySample> memory;  // halved (every second dropped) when full: covers the whole run
-  std::optional<Doing> doing;       // of a live run. Not stored
+  KeptList<MemorySample> memory;  // halved (every second dropped) when full: covers the whole run
+  std::optional<Doing> doing;     // of a live run. Not stored
 
   // Steady steps at the end of raw that are in no rollup yet; -1 (also after a load): not counted yet. Not stored.
   int32_t unrolled_steps = -1;
@@ -114,7 +114,34 @@ struct RankHistory {
   // a tenth of the work, blocks of ten there too.
   enum class Finest { kStep, kTenSteps };
   std::vector<StepBlock> steady_blocks(Finest finest = Finest::kStep) const;
+  // The same without a copy: use(const StepBlock&) for the blocks, then use(const StepSample&) for the steps.
+  template <typename Use>
+  void each_steady(Finest finest, Use use) const;
 };
+
+// From the coarsest level down: a block is taken only where its first child was trimmed a level below, and what it
+// covers is skipped there. So every steady step of the run is in exactly one block.
+template <typename Use>
+void RankHistory::each_steady(Finest finest, Use use) const {
+  int64_t covered_ns = INT64_MIN;
+  const StepSample* first_raw = raw.begin();
+  while (first_raw != raw.end() && !first_raw->steady()) ++first_raw;
+  for (size_t level = rollups.size(); level-- > 0;) {
+    int64_t finer_from_ns = INT64_MAX;
+    if (level > 0 && !rollups[level - 1].empty())
+      finer_from_ns = rollups[level - 1].front().begin_ns;
+    if (level == 0 && first_raw != raw.end() && finest == Finest::kStep)
+      finer_from_ns = first_raw->begin_ns;
+    for (const StepBlock& block : rollups[level]) {
+      if (block.begin_ns < covered_ns) continue;
+      if (block.begin_ns >= finer_from_ns) break;
+      covered_ns = block.end_ns;
+      use(block);
+    }
+  }
+  for (const StepSample* it = first_raw; it != raw.end(); ++it)
+    if (it->steady() && it->begin_ns >= covered_ns) use(*it);
+}
 
 // Host readings over the run: average and peak, no list.
 struct Gauge {

@@ -140,7 +140,7 @@ TEST(History, RollupsKeepUserPhasesAndParts) {
     s.parts.loss_ns = 10 * n;
     r.add(s, no_warmup());
   }
-  const StepBlock& block = r.rollups.at(0).at(0);
+  const StepBlock& block = r.rollups.at(0).front();
   EXPECT_DOUBLE_EQ(block.user_mean_ns.at("augment"), 20);
   EXPECT_DOUBLE_EQ(block.part_mean_ns.at("loss"), 45);
   EXPECT_EQ(block.part_mean_ns.count("epoch_start"), 0u);

@@ -10,6 +10,8 @@
 namespace stepscope::report {
 namespace {
 
+constexpr StepRange kNoSteps{0, -1};
+
 struct Cell {
   double sum_ns = 0, weight = 0;
 };
@@ -17,7 +19,10 @@ struct Cell {
 class Builder {
  public:
   Builder(const RunHistory& run, const HeatmapQuery& query)
-      : run_(run), query_(query), pieces_(run), late_(run, asked(query, pieces_.all())) {}
+      : run_(run),
+        query_(query),
+        pieces_(run),
+        late_(run, query.value == "late" ? asked(query, pieces_.all()) : kNoSteps) {}
 
   Heatmap build() {
     out_.value = query_.value;

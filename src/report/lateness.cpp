@@ -25,7 +25,8 @@ float fastest(std::vector<float>& work) {
 Lateness::Lateness(const RunHistory& run, const StepRange& range) : ranks_(run.ranks.size()) {
   if (ranks_ < 2) return;
   knows_own_ = !engine::why_not_measured(run, Phase::kSync);
-  engine::StepJoiner joiner(run, range.from);
+  if (range.to < range.from) return;
+  engine::StepJoiner joiner(run, range.from, engine::StepJoiner::Want::kWork);
   engine::JoinedStep step;
   std::vector<float> known;
   while (joiner.next(step) && step.step <= range.to) {

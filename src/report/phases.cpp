@@ -27,10 +27,9 @@ constexpr std::array kParts = {
     Part{"other_between_steps", Phase::kOther},
 };
 
-struct Steady {  // of one rank
+struct RankSteady {
   const RankHistory* history;
-  std::vector<StepBlock> blocks;
-  Means means;
+  Steady steady;
 };
 
 double named(const std::map<std::string, double>& values, const std::string& name) {
@@ -38,10 +37,10 @@ double named(const std::map<std::string, double>& values, const std::string& nam
   return it == values.end() ? 0 : it->second;
 }
 
-std::set<std::string> user_phases(const std::vector<Steady>& ranks) {
+std::set<std::string> user_phases(const std::vector<RankSteady>& ranks) {
   std::set<std::string> names;
-  for (const Steady& rank : ranks)
-    for (const auto& [name, ns] : rank.means.user_ns) names.insert(name);
+  for (const RankSteady& rank : ranks)
+    for (const auto& [name, ns] : rank.steady.means.user_ns) names.insert(name);
   return names;
 }
 
@@ -86,7 +85,7 @@ std::string why_absent(const RunHistory& run, Phase phase) {
   }
 }
 
-StepsRow steps_of(const Steady& rank) {
+StepsRow steps_of(const RankSteady& rank) {
   const RankHistory& r = *rank.history;
   StepsRow row{
       r.steps, r.warmup_steps, r.failed_steps, r.profiled_steps, r.incomplete_steps, {}, {}, {}, {},
@@ -94,28 +93,28 @@ StepsRow steps_of(const Steady& rank) {
   if (r.warmup_steps > 0)
     row.warmup_mean_ms =
         static_cast<double>(r.warmup_total_ns) / 1e6 / static_cast<double>(r.warmup_steps);
-  if (rank.blocks.empty()) return row;
-  row.mean_ms = rank.means.phase_ns[kTotal] / 1e6;
-  row.median_ms = quantile_ns(rank.blocks, 0.5) / 1e6;
-  row.p95_ms = quantile_ns(rank.blocks, 0.95) / 1e6;
-  row.exact = all_single(rank.blocks);
-  int64_t steady = 0;
-  for (const StepBlock& block : rank.blocks) steady += block.count;
-  if (r.steady_fetches > 0 && steady > 0)
-    row.micro_steps = static_cast<double>(r.steady_fetches) / static_cast<double>(steady);
+  if (rank.steady.count == 0) return row;
+  row.mean_ms = rank.steady.means.phase_ns[kTotal] / 1e6;
+  row.median_ms = rank.steady.median_ns / 1e6;
+  row.p95_ms = rank.steady.p95_ns / 1e6;
+  row.exact = rank.steady.exact;
+  if (r.steady_fetches > 0)
+    row.micro_steps =
+        static_cast<double>(r.steady_fetches) / static_cast<double>(rank.steady.count);
   return row;
 }
 
 // A phase that no rank measured is not measured here either.
-RankRow rank_row(const Steady& rank, const std::vector<PhaseRow>& over_all) {
+RankRow rank_row(const RankSteady& rank, const std::vector<PhaseRow>& over_all) {
   RankRow row{rank.history->rank, rank.history->node, steps_of(rank), {}, {}, {}};
   for (size_t i = 0; i < over_all.size(); ++i) {
     PhaseRow phase = over_all[i];
     phase.mean_ms = phase.share = std::nullopt;
     phase.measured = phase.measured && row.steps.mean_ms.has_value();
     if (phase.measured) {
-      phase.mean_ms =
-          (phase.user ? named(rank.means.user_ns, phase.name) : rank.means.phase_ns[i]) / 1e6;
+      phase.mean_ms = (phase.user ? named(rank.steady.means.user_ns, phase.name)
+                                  : rank.steady.means.phase_ns[i]) /
+                      1e6;
       if (*row.steps.mean_ms > 0) phase.share = *phase.mean_ms / *row.steps.mean_ms;
     } else if (phase.note.empty()) {
       phase.note = kNoSteadyStep;
@@ -135,10 +134,10 @@ RankRow rank_row(const Steady& rank, const std::vector<PhaseRow>& over_all) {
 
 // Mean of the means of the ranks that have steady steps.
 template <typename Value>
-std::optional<double> over_ranks(const std::vector<Steady>& ranks, Value value_ns) {
+std::optional<double> over_ranks(const std::vector<RankSteady>& ranks, Value value_ns) {
   std::vector<double> means;
-  for (const Steady& rank : ranks)
-    if (!rank.blocks.empty()) means.push_back(value_ns(rank.means) / 1e6);
+  for (const RankSteady& rank : ranks)
+    if (rank.steady.count > 0) means.push_back(value_ns(rank.steady.means) / 1e6);
   return mean_of(means);
 }
 
@@ -214,11 +213,8 @@ std::array<bool, kPhaseCount> measured_phases(const RunHistory& run) {
 }
 
 void fill_phases(const RunHistory& run, Summary& summary) {
-  std::vector<Steady> ranks;
-  for (const RankHistory& r : run.ranks) {
-    ranks.push_back({&r, r.steady_blocks(), {}});
-    ranks.back().means = means_of(ranks.back().blocks);
-  }
+  std::vector<RankSteady> ranks;
+  for (const RankHistory& r : run.ranks) ranks.push_back({&r, steady_of(r)});
   const auto step_ms = over_ranks(ranks, [](const Means& m) { return m.phase_ns[kTotal]; });
 
   for (size_t i = 0; i < kPhaseCount; ++i) {
@@ -239,7 +235,7 @@ void fill_phases(const RunHistory& run, Summary& summary) {
   }
   for (size_t kind = 0; kind < kOccurrenceKinds; ++kind)
     summary.occurrences.push_back(occurrence_row(run, kind));
-  for (const Steady& rank : ranks) summary.ranks.push_back(rank_row(rank, summary.phases));
+  for (const RankSteady& rank : ranks) summary.ranks.push_back(rank_row(rank, summary.phases));
   summary.steps = steps_over(summary.ranks);
 }
 

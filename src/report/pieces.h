@@ -7,12 +7,14 @@
 // records tell nothing about time and are left out; warm-up is in it. Numbers are those of the job: a rank that
 // counts otherwise is shifted (engine/joined_steps.h).
 //
-// Thread safety: none. Lifetime: points into the RunHistory; a list of pieces is valid until the next one is asked
-// for.
+// Thread safety: none. Lifetime: points into the RunHistory. Cost: a rank is walked once, when its pieces are first
+// asked for, and then kept: 32 bytes a piece.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "model/history.h"
@@ -62,18 +64,18 @@ class Pieces {
   explicit Pieces(const RunHistory& run);
 
   // By position in RunHistory::ranks.
-  const std::vector<Piece>& of(size_t position, const StepRange& range = {});
+  std::span<const Piece> of(size_t position, const StepRange& range = {});
   // The steps there are, over all ranks; to < from: none.
-  const StepRange& all() const { return all_; }
+  const StepRange& all();
   int64_t offset(size_t position) const { return offsets_[position]; }  // job step - own step
 
  private:
-  void collect(const RankHistory& rank, int64_t offset);
+  std::optional<StepRange> steps_of(size_t position);
 
   const RunHistory& run_;
   std::vector<int64_t> offsets_;
-  StepRange all_{0, -1};
-  std::vector<Piece> pieces_;
+  std::optional<StepRange> all_;
+  std::vector<std::optional<std::vector<Piece>>> kept_;  // by position
 };
 
 }  // namespace stepscope::report

@@ -37,11 +37,13 @@ Reading job_cpu(const RunHistory& run) {
   bool any = false;
   for (const RankHistory& r : run.ranks) {
     double sum = 0, count = 0;
+    auto entry = at.begin();  // both are in the order of time
     for (const MemorySample& m : r.memory) {
       if (!m.cpu_cores) continue;
       sum += *m.cpu_cores;
       count += 1;
-      at[m.mono_ns] += *m.cpu_cores;
+      entry = at.try_emplace(entry, m.mono_ns, 0.0);
+      entry++->second += *m.cpu_cores;
     }
     if (count > 0) average += sum / count;
     any = any || count > 0;

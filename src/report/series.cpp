@@ -81,7 +81,7 @@ class Builder {
     for (size_t i = 0; i < run_.ranks.size(); ++i) {
       const RankHistory& rank = run_.ranks[i];
       if (!is_asked_for(rank)) continue;
-      const auto& pieces = pieces_.of(i);
+      const auto pieces = pieces_.of(i);
       if (pieces.empty()) continue;
       const int64_t first = pieces.front().first_step, last = pieces.back().last_step;
       out_.first = out_.first ? std::min(*out_.first, first) : first;

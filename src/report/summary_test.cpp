@@ -192,29 +192,30 @@ TEST(Json, HostileWordsStayData) {
   c.run.name = "a\"b\\\x1b[31m\xff\xc3 \xe6\xbc\xa2";
   c.run.command = {std::string("nul\0inside", 10), "\xed\xa0\x80"};
   for (StepSample& s : c.run.ranks[0].raw) s.user_phase_ns = {{"\xfe\"\n", 5}, {"", 7}};
-  for (const bool pretty : {true, false}) {
-    const std::string text = to_json(summarize(c.run, c.findings), pretty);
+  for (const JsonForm form : {JsonForm::kPretty, JsonForm::kCompact}) {
+    const std::string text = to_json(summarize(c.run, c.findings), form);
     const json::value v = json::parse(text);
     EXPECT_EQ(v.at("run").at("name").as_string(),
               "a\"b\\\x1b[31m\xef\xbf\xbd\xef\xbf\xbd \xe6\xbc\xa2");
     EXPECT_EQ(v.at("run").at("command").at(0).as_string().size(), 10u);
     EXPECT_TRUE(v.at("phases").as_object().contains(""));
-    EXPECT_EQ(text.find('\n') == std::string::npos, !pretty);
+    EXPECT_EQ(text.find('\n') == std::string::npos, form == JsonForm::kCompact);
   }
 }
 
 TEST(Statistics, ExactQuantilesAreNumPys) {
-  std::vector<StepBlock> blocks;
+  Quantiles four, one, none;
   for (const double ns : {4.0, 1.0, 3.0, 2.0}) {
     StepBlock b;
     b.count = 1;
     b.mean_ns[kTotal] = ns;
-    blocks.push_back(b);
+    four.add(b);
+    if (ns == 4.0) one.add(b);
   }
-  EXPECT_DOUBLE_EQ(quantile_ns(blocks, 0.5), 2.5);
-  EXPECT_DOUBLE_EQ(quantile_ns(blocks, 0.95), 3.85);
-  EXPECT_DOUBLE_EQ(quantile_ns({blocks[0]}, 0.95), 4);
-  EXPECT_DOUBLE_EQ(quantile_ns({}, 0.95), 0);
+  EXPECT_DOUBLE_EQ(four.ns(0.5), 2.5);
+  EXPECT_DOUBLE_EQ(four.ns(0.95), 3.85);
+  EXPECT_DOUBLE_EQ(one.ns(0.95), 4);
+  EXPECT_DOUBLE_EQ(none.ns(0.95), 0);
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ namespace stepscope::store::fixture {
 // A field that was added must also be described in rows.h and printed below: then mend the size
 // here.
 static_assert(sizeof(StepSample) == 272 && sizeof(StepBlock) == 552 && sizeof(MemorySample) == 112);
-static_assert(sizeof(OccurrenceStats) == 96 && sizeof(Gauge) == 56 && sizeof(NodeHistory) == 760);
-static_assert(sizeof(RankHistory) == 1048 &&
+static_assert(sizeof(OccurrenceStats) == 48 && sizeof(Gauge) == 56 && sizeof(NodeHistory) == 760);
+static_assert(sizeof(RankHistory) == 712 &&
               sizeof(RunHistory) - sizeof(Settings) - sizeof(Comparison) == 272);
 
 struct TemporaryFolder {

@@ -15,6 +15,34 @@ namespace {
   return {row.step.value_or(-1), row.begin_ns.value_or(0), row.duration_ns};
 }
 
+// The user's phases of rows that are read in the order of their ids, beside them: id, name, ns.
+template <typename Ns>
+class UserPhases {
+ public:
+  UserPhases(Database& database, const std::string& sql) : select_(database, sql) { advance(); }
+
+  template <typename Use>
+  void each(int64_t id, Use use) {
+    while (more_ && id_ < id) advance();
+    for (; more_ && id_ == id; advance()) use(name_, ns_);
+  }
+
+ private:
+  void advance() {
+    more_ = select_.row();
+    if (!more_) return;
+    select_.get(id_);
+    select_.get(name_);
+    select_.get(ns_);
+  }
+
+  Statement select_;
+  bool more_ = false;
+  int64_t id_ = 0;
+  std::string name_;
+  Ns ns_ = 0;
+};
+
 class Reader {
  public:
   Reader(Database& database, RunHistory& run)
@@ -25,9 +53,9 @@ class Reader {
     read_nodes();
     read_ranks();
     if (raw == RawSteps::kAll)
-      read_steps("", [&](StepSample& sample) -> StepSample* {
+      read_steps("", [&](StepSample& sample) {
         RankHistory* r = rank(sample.rank);
-        return r == nullptr ? nullptr : &r->raw.emplace_back(std::move(sample));
+        if (r != nullptr) r->raw.push_back(std::move(sample));
       });
     read_rollups();
     read_occurrences();
@@ -36,11 +64,11 @@ class Reader {
     for (RankHistory& rank : run_.ranks) rank.see_phases();
   }
 
-  std::deque<StepSample> steps_of(int32_t rank) {
-    std::deque<StepSample> steps;  // keeps the addresses of what it holds while it grows
+  KeptList<StepSample> steps_of(int32_t rank) {
+    KeptList<StepSample> steps;
     read_steps("BETWEEN " + std::to_string(series_base(rank, 0)) + " AND " +
                    std::to_string(series_base(rank, 1) - 1),
-               [&](StepSample& sample) { return &steps.emplace_back(std::move(sample)); });
+               [&](StepSample& sample) { steps.push_back(std::move(sample)); });
     return steps;
   }
 
@@ -144,41 +172,31 @@ class Reader {
         });
   }
 
-  // keep(sample): where it stays, or nullptr. Its address must last until the end.
   template <typename Keep>
   void read_steps(const std::string& where, Keep keep) {
-    const bool has_user_phases =
-        database_.integer("SELECT EXISTS (SELECT 1 FROM step_user_phases)") != 0;
+    UserPhases<int64_t> users(database_, "SELECT step_id, name, time_ns FROM step_user_phases " +
+                                             (where.empty() ? "" : "WHERE step_id " + where) +
+                                             " ORDER BY step_id, position");
     Key key;
     StepSample sample;
-    std::map<int64_t, StepSample*> by_id;
     each(
         "steps " + (where.empty() ? "" : "WHERE id " + where) + " ORDER BY id",
         [&](auto& v) { step_columns(v, key, sample); },
         [&] {
-          StepSample* kept = keep(sample);
-          if (kept != nullptr && has_user_phases) by_id[key.id] = kept;
+          sample.user_phase_ns.clear();
+          users.each(key.id, [&](const std::string& name, int64_t ns) {
+            sample.user_phase_ns.emplace_back(name, ns);
+          });
+          keep(sample);
         });
-    if (!has_user_phases) return;
-    Statement select(database_, "SELECT step_id, name, time_ns FROM step_user_phases " +
-                                    (where.empty() ? "" : "WHERE step_id " + where) +
-                                    " ORDER BY step_id, position");
-    std::string name;
-    int64_t ns = 0;
-    while (select.row()) {
-      select.get(key.id);
-      select.get(name);
-      select.get(ns);
-      if (const auto it = by_id.find(key.id); it != by_id.end())
-        it->second->user_phase_ns.emplace_back(name, ns);
-    }
   }
 
   void read_rollups() {
     Key key;
     StepBlock block;
     std::array<std::optional<double>, kPartNames.size()> parts;
-    std::map<int64_t, StepBlock*> by_id;
+    UserPhases<double> users(
+        database_, "SELECT rollup_id, name, mean_ns FROM rollup_user_phases ORDER BY rollup_id");
     each(
         "rollups ORDER BY id", [&](auto& v) { rollup_columns(v, key, block, parts); },
         [&] {
@@ -189,19 +207,11 @@ class Reader {
           block.part_mean_ns.clear();
           for (size_t i = 0; i < parts.size(); ++i)
             if (parts[i]) block.part_mean_ns[std::string(kPartNames[i])] = *parts[i];
+          block.user_mean_ns.clear();
+          users.each(key.id,
+                     [&](const std::string& name, double ns) { block.user_mean_ns[name] = ns; });
           r->rollups[level].push_back(block);
-          by_id[key.id] = &r->rollups[level].back();
         });
-    Statement select(database_, "SELECT rollup_id, name, mean_ns FROM rollup_user_phases");
-    std::string name;
-    double ns = 0;
-    while (select.row()) {
-      select.get(key.id);
-      select.get(name);
-      select.get(ns);
-      if (const auto it = by_id.find(key.id); it != by_id.end())
-        it->second->user_mean_ns[name] = ns;
-    }
   }
 
   OccurrenceStats* occurrences(int32_t number, const std::string& kind) {
@@ -278,7 +288,7 @@ Result<RunHistory> read_history(Database& database, const std::string& run_folde
   return run;
 }
 
-Result<std::deque<StepSample>> read_steps(Database& database, int32_t rank) {
+Result<KeptList<StepSample>> read_steps(Database& database, int32_t rank) {
   RunHistory none;
   auto steps = Reader(database, none).steps_of(rank);
   if (!database.good()) return database.take_error("read");

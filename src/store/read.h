@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <vector>
 
@@ -22,7 +21,7 @@ Result<RunHistory> read_database(Database& database, const std::string& run_fold
 // phases_seen is of the rollups alone.
 enum class RawSteps { kAll, kNone };
 Result<RunHistory> read_history(Database& database, const std::string& run_folder, RawSteps raw);
-Result<std::deque<StepSample>> read_steps(Database& database, int32_t rank);
+Result<KeptList<StepSample>> read_steps(Database& database, int32_t rank);
 
 Result<std::vector<SegmentPosition>> read_positions(Database& database);
 

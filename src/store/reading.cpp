@@ -25,7 +25,7 @@ Result<Reading> Reading::open(const std::string& run_folder) {
   return reading;
 }
 
-Result<std::deque<StepSample>> Reading::steps(int32_t rank) {
+Result<KeptList<StepSample>> Reading::steps(int32_t rank) {
   return read_steps(file_.database(), rank);
 }
 

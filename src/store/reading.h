@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <string>
 
 #include "base/result.h"
@@ -20,7 +19,7 @@ class Reading {
   // RankHistory::raw is empty, and phases_seen is of the rollups alone.
   const RunHistory& run() const { return run_; }
   // What RankHistory::raw would be.
-  Result<std::deque<StepSample>> steps(int32_t rank);
+  Result<KeptList<StepSample>> steps(int32_t rank);
 
  private:
   explicit Reading(ReadOnly file) : file_(std::move(file)) {}
