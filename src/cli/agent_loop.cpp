@@ -121,19 +121,19 @@ class Agent {
     std::string text;
     int64_t at_ns = 0;
   };
-  std::array<Reply, 2> replies_;  // to /v1/summary: compact, pretty
+  std::array<Reply, 3> replies_;  // to /v1/summary, by form
 };
 
 void Agent::listen() {
   const serve::Api api{
       .health = [this] { return recording_.health_json(monotonic_ns()); },
       .summary =
-          [this](bool pretty, bool fresh) {
+          [this](report::JsonForm form, bool fresh) {
             const int64_t now = monotonic_ns();
-            Reply& reply = replies_[pretty ? 1 : 0];
+            Reply& reply = replies_[static_cast<size_t>(form)];
             if (fresh) poll(now);  // somebody's training ends
             if (fresh || reply.text.empty() || now - reply.at_ns > kReplyAgeNs)
-              reply = {recording_.summary_json(now, pretty), now};
+              reply = {recording_.summary_json(now, form), now};
             return reply.text;
           },
       .card =

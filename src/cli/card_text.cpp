@@ -8,6 +8,7 @@
 #include "cli/run_list.h"
 #include "cli/segment_folder.h"
 #include "engine/engine.h"
+#include "report/summary_bytes.h"
 #include "serve/client.h"
 #include "store/store.h"
 
@@ -47,6 +48,11 @@ std::string target_of(const std::string& path, const report::CardStyle& style) {
 }
 
 Result<report::Summary> stored_summary(const std::string& run_folder) {
+  if (const auto kept = store::Store::summary(run_folder))
+    if (auto summary = report::summary_from_bytes(*kept); summary && !summary->id.empty()) {
+      report::place(*summary, run_folder);  // the folder may have been moved
+      return std::move(*summary);
+    }
   auto history = read_history(run_folder);
   if (!history)
     if (auto run = begun(run_folder)) history = std::move(*run);
@@ -81,16 +87,19 @@ Result<CardText> card_of(const std::string& run_folder, int fd) {
   return summary.error();
 }
 
-Result<std::string> summary_of(const std::string& run_folder, bool pretty) {
-  if (auto live = ask_agent(run_folder, pretty ? "/v1/summary" : "/v1/summary?compact"))
-    return std::move(*live);
+Result<std::string> summary_of(const std::string& run_folder, report::JsonForm form) {
+  const bool pretty = form == report::JsonForm::kPretty;
+  const char* target = pretty                               ? "/v1/summary"
+                       : form == report::JsonForm::kCompact ? "/v1/summary?compact"
+                                                            : "/v1/summary?brief";
+  if (auto live = ask_agent(run_folder, target)) return std::move(*live);
   auto written = read_file(run_folder + "/summary.json");
   const auto unfinished = store::Store::is_live(run_folder);
   const bool final = written && (!unfinished || !*unfinished);
   // What a hub wrote is on one line already, and of more ranks than run.db.
   if (final && (pretty || has_summary_of_hub(run_folder))) return std::move(*written);
   const auto summary = stored_summary(run_folder);
-  if (summary) return report::to_json(*summary, pretty) + "\n";
+  if (summary) return report::to_json(*summary, form) + "\n";
   if (final) return std::move(*written);
   return summary.error();
 }

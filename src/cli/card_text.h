@@ -19,13 +19,14 @@ struct CardText {
 Result<CardText> card_of(const std::string& run_folder, int fd);
 
 // summary.json's text, of this moment for a live run.
-Result<std::string> summary_of(const std::string& run_folder, bool pretty = true);
+Result<std::string> summary_of(const std::string& run_folder,
+                               report::JsonForm form = report::JsonForm::kPretty);
 
 // What `stepscope status` shows: of this moment for a live run, also before its first step.
 Result<std::string> status_of(const std::string& run_folder, int fd);
 // The API's "card" or "status" with the words for the style.
 std::string target_of(const std::string& path, const report::CardStyle& style);
-// Of an ended run, or of what is stored of a live one.
+// Of an ended run as it was found when it ended (by this version; else, and of what is stored of a live one, found now).
 Result<report::Summary> stored_summary(const std::string& run_folder);
 
 }  // namespace stepscope::cli

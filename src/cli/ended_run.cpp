@@ -8,7 +8,6 @@
 #include "base/version.h"
 #include "cli/card_text.h"
 #include "cli/run_list.h"
-#include "engine/engine.h"
 #include "report/tick.h"
 #include "report/views.h"
 
@@ -35,28 +34,36 @@ Result<std::shared_ptr<const EndedRun>> EndedRun::read(const std::string& folder
   auto out = std::make_shared<EndedRun>();
   out->stamp_ = stamp_of(folder);
   out->folder_ = folder;
-  auto history = read_history(folder);
-  if (!history) return history.error();
-  out->run_ = std::move(*history);
-  out->run_.live = false;
-  out->findings_ = engine::diagnose(out->run_);
-  out->summary_ = report::summarize(out->run_, out->findings_);
+  auto summary = stored_summary(folder);
+  if (!summary) return summary.error();
+  out->summary_ = std::move(*summary);
   return std::shared_ptr<const EndedRun>(std::move(out));
+}
+
+Result<std::shared_ptr<const RunHistory>> EndedRun::history() const {
+  const std::lock_guard lock(reading_);
+  if (history_) return history_;
+  auto history = read_history(folder_);
+  if (!history) return history.error();
+  if (stamp_of(folder_) != stamp_) return Error{"the run's files were written since", "ask again"};
+  history->live = false;
+  history_ = std::make_shared<const RunHistory>(std::move(*history));
+  return history_;
 }
 
 std::string EndedRun::health_json() const {
   json::array ranks;
-  for (const RankHistory& rank : run_.ranks)
-    ranks.push_back({{"rank", rank.rank},
-                     {"pid", rank.pid},
+  for (const report::RankRow& row : summary_.ranks)
+    ranks.push_back({{"rank", row.rank},
+                     {"pid", nullptr},
                      {"alive", false},
                      {"phase", nullptr},
                      {"step", nullptr},
                      {"since_s", nullptr}});
   return line(json::object{{"schema", 1},
                            {"state", "ended"},
-                           {"id", run_.id},
-                           {"name", run_.name},
+                           {"id", summary_.id},
+                           {"name", summary_.name},
                            {"folder", folder_},
                            {"version", kVersion},
                            {"storing", false},
@@ -69,18 +76,22 @@ serve::Reply EndedRun::answer(const serve::Request& request) const {
   const serve::Api api{
       .health = [&] { return health_json(); },
       .summary =
-          [&](bool pretty, bool /*fresh*/) {
-            auto text = summary_of(folder_, pretty);  // of a hub's run: as the hub wrote it
-            return text ? std::move(*text) : report::to_json(summary_, pretty) + "\n";
+          [&](report::JsonForm form, bool /*fresh*/) {
+            auto text = summary_of(folder_, form);  // of a hub's run: as the hub wrote it
+            return text ? std::move(*text) : report::to_json(summary_, form) + "\n";
           },
       .card = [&](const report::CardStyle& style) { return report::card(summary_, style); },
       .status = [&](const report::CardStyle& style) { return report::status(summary_, style); },
       .control = [](serve::ControlWord) {},
-      .view = [&](const report::ViewQuery& query) { return report::view(run_, findings_, query); },
-      .tick =
-          [&](std::optional<int64_t> since) {
-            return report::tick_json(run_, since, std::nullopt) + "\n";
-          }};
+      .view = [&](const report::ViewQuery& query) -> Result<std::string> {
+        const auto run = history();
+        if (!run) return run.error();
+        return report::view(**run, summary_.findings, query);
+      },
+      .tick = [&](std::optional<int64_t> since) -> std::string {
+        const auto run = history();
+        return report::tick_json(run ? **run : RunHistory{}, since, std::nullopt) + "\n";
+      }};
   return serve::route(api, request);
 }
 

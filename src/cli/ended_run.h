@@ -1,11 +1,15 @@
 // A run that has ended, read from its folder, and the API's answers about it: the same as its agent
 // gave while it lived.
 //
-// Thread safety: constant once read. Lifetime: of whoever keeps it; a folder that was written since
+// The summary is read at once, the history when something asks for more: a large one takes a second.
+//
+// Thread safety: every function may be called by several threads; the first that needs the history
+// reads it, the others wait for it. Lifetime: of whoever keeps it; a folder that was written since
 // has another stamp.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -24,16 +28,17 @@ class EndedRun {
   static std::string stamp_of(const std::string& folder);
 
   const std::string& stamp() const { return stamp_; }
-  const RunHistory& run() const { return run_; }
+  // Of what was read at first, or an Error when the files were written since.
+  Result<std::shared_ptr<const RunHistory>> history() const;
   serve::Reply answer(const serve::Request& request) const;
 
  private:
   std::string health_json() const;
 
   std::string stamp_, folder_;
-  RunHistory run_;
-  std::vector<Finding> findings_;
   report::Summary summary_;
+  mutable std::mutex reading_;  // of the history
+  mutable std::shared_ptr<const RunHistory> history_;
 };
 
 }  // namespace stepscope::cli

@@ -12,6 +12,7 @@
 #include "cli/hub_folder.h"
 #include "cli/identity.h"
 #include "engine/engine.h"
+#include "report/summary_bytes.h"
 #include "report/tick.h"
 #include "ring/segment_file.h"
 #include "serve/api.h"
@@ -136,8 +137,8 @@ Status HubRun::meet() {
   meeting_folder_ = folder;
   const serve::Api api{.health = [this] { return health_json(); },
                        .summary =
-                           [this](bool pretty, bool /*fresh*/) {
-                             return report::to_json(summarize(monotonic_ns(), true), pretty) + "\n";
+                           [this](report::JsonForm form, bool /*fresh*/) {
+                             return report::to_json(summarize(monotonic_ns(), true), form) + "\n";
                            },
                        .card =
                            [this](const report::CardStyle& style) {
@@ -247,7 +248,8 @@ Status HubRun::write_files(const report::Summary& summary) const {
 hub::pb::JobSummary HubRun::finish(int64_t now_ns) {
   commit(now_ns);
   const report::Summary summary = summarize(now_ns, false);
-  (void)store_.finish(job_->run(), findings_);  // a failed one was said by commit
+  // A failed one was said by commit.
+  (void)store_.finish(job_->run(), findings_, report::to_bytes(summary));
   if (const Status written = write_files(summary); !written) job_->note(written.error().message);
   part();
   return for_nodes(true);

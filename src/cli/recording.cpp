@@ -13,6 +13,7 @@
 #include "cli/run_folder.h"
 #include "engine/engine.h"
 #include "model/facts.h"
+#include "report/summary_bytes.h"
 #include "report/tick.h"
 
 namespace stepscope::cli {
@@ -192,8 +193,8 @@ Status Recording::write_summary(int64_t now_ns, bool live) {
   return write_files(info_.folder, summarize(now_ns, live));
 }
 
-std::string Recording::summary_json(int64_t now_ns, bool pretty) {
-  return report::to_json(summarize(now_ns, true), pretty) + "\n";
+std::string Recording::summary_json(int64_t now_ns, report::JsonForm form) {
+  return report::to_json(summarize(now_ns, true), form) + "\n";
 }
 
 std::string Recording::status(int64_t now_ns, const report::CardStyle& style) {
@@ -245,7 +246,8 @@ Result<std::string> Recording::finish(const Ended& ended, int64_t now_ns) {
   refresh(now_ns, false);
   const std::vector<Finding> findings = engine::diagnose(run_);
   const report::Summary summary = report::summarize(run_, findings);
-  if (store_) (void)store_->finish(run_, findings);  // a failed one was said by commit
+  if (store_)  // a failed one was said by commit
+    (void)store_->finish(run_, findings, report::to_bytes(summary));
   const Status written = info_.folder.empty() ? Status(Error{"there is no run folder", ""})
                                               : write_files(info_.folder, summary);
   if (written) return info_.folder;
@@ -261,10 +263,10 @@ Result<std::string> Recording::write_elsewhere(const std::vector<Finding>& findi
   if (!place) return Error{why + "; and " + place.error().message, place.error().hint};
   note(why + ": this run's files are in " + *place);
   run_.folder = *place;
+  const report::Summary summary = report::summarize(run_, findings);
   if (auto other = store::Store::create(*place))
-    if (other->commit(run_, {})) (void)other->finish(run_, findings);
-  if (const Status written = write_files(*place, report::summarize(run_, findings)); !written)
-    return written.error();
+    if (other->commit(run_, {})) (void)other->finish(run_, findings, report::to_bytes(summary));
+  if (const Status written = write_files(*place, summary); !written) return written.error();
   return *place;
 }
 

@@ -51,7 +51,7 @@ class Recording {
   Result<std::string> finish(const Ended& ended, int64_t now_ns);
 
   Status write_summary(int64_t now_ns, bool live);  // of this moment
-  std::string summary_json(int64_t now_ns, bool pretty);
+  std::string summary_json(int64_t now_ns, report::JsonForm form);
   std::string status(int64_t now_ns, const report::CardStyle& style);
   std::string card(int64_t now_ns, const report::CardStyle& style);
   std::string health_json(int64_t now_ns) const;

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/card_text.h"
 #include "cli/run_folder.h"
 #include "cli/segment_folder.h"
 #include "engine/engine.h"
@@ -135,9 +136,9 @@ RunRow row_of(const std::string& run_folder) {
   const auto written = read_file(run_folder + "/summary.json");
   const bool known = written && fill(row, *written);
   if (!live && known && row.state == "ended") return row;
-  if (const auto history =
-          read_history(run_folder))  // later than what may have been written meanwhile
-    fill(row, report::to_json(report::summarize(*history, engine::diagnose(*history))));
+  if (const auto summary =
+          stored_summary(run_folder))  // later than what may have been written meanwhile
+    fill(row, report::to_json(*summary));
   if (live) row.state = "live";
   return row;
 }

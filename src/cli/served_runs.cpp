@@ -15,6 +15,7 @@
 #include "hub/token.h"
 #include "report/difference.h"
 #include "report/json_text.h"
+#include "report/views.h"
 #include "serve/client.h"
 #include "serve/request.h"
 
@@ -27,6 +28,9 @@ constexpr std::chrono::milliseconds kAgentWait{5000};
 constexpr size_t kMaxStored = 4, kMaxKeyName = 80, kKeyHash = 8;
 constexpr std::string_view kRuns = "/v1/runs", kLive = "/v1/live";
 constexpr int64_t kLiveSummaryNs = 2'000'000'000;
+// How long an answer is shared: a moment, or a few times what it took.
+constexpr int64_t kShareNs = 200'000'000, kShareRest = 4;
+constexpr size_t kMaxShared = 64;
 
 std::string with_newline(const json::value& value) {
   return report::print_json(value, false) + "\n";
@@ -124,6 +128,30 @@ std::optional<serve::Reply> ServedRuns::ask_live(const std::string& folder,
   return reply ? std::optional(std::move(*reply)) : std::nullopt;
 }
 
+std::optional<serve::Reply> ServedRuns::share_live(const std::string& folder,
+                                                   const serve::Request& request) {
+  std::shared_ptr<Shared> shared;
+  {
+    const std::string key = folder + "\n" + request.target;
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(shared_.begin(), shared_.end(),
+                                    [&](const auto& entry) { return entry.first == key; });
+    if (found != shared_.end())
+      shared_.splice(shared_.begin(), shared_, found);
+    else
+      shared_.emplace_front(key, std::make_shared<Shared>());
+    if (shared_.size() > kMaxShared) shared_.pop_back();
+    shared = shared_.front().second;
+  }
+  const std::lock_guard lock(shared->asking);
+  const int64_t begin_ns = monotonic_ns();
+  if (shared->reply && begin_ns < shared->until_ns && is_live(folder)) return shared->reply;
+  shared->reply = ask_live(folder, request);
+  const int64_t end_ns = monotonic_ns();
+  shared->until_ns = end_ns + std::max(kShareNs, kShareRest * (end_ns - begin_ns));
+  return shared->reply;
+}
+
 Result<std::shared_ptr<const EndedRun>> ServedRuns::stored(const std::string& folder) {
   const std::lock_guard lock(reading_);
   const std::string stamp = EndedRun::stamp_of(folder);
@@ -142,7 +170,12 @@ Result<std::shared_ptr<const EndedRun>> ServedRuns::stored(const std::string& fo
 }
 
 serve::Reply ServedRuns::of_run(const std::string& folder, const serve::Request& request) {
-  if (auto live = ask_live(folder, request)) return std::move(*live);
+  const std::string_view target = request.target;
+  const std::string_view name = target.substr(0, target.find('?'));
+  const bool is_view =
+      request.method == "GET" && name.starts_with("/v1/") && report::is_view(name.substr(4));
+  if (auto live = is_view ? share_live(folder, request) : ask_live(folder, request))
+    return std::move(*live);
   if (is_live(folder))
     return serve::error_reply(503, "the run's agent does not answer", "try again in a second");
   const auto run = stored(folder);
@@ -163,7 +196,12 @@ serve::Reply ServedRuns::compare(const std::string& query) {
     if (!run) return serve::error_reply(404, run.error().message, run.error().hint);
     runs.push_back(std::move(*run));
   }
-  const auto difference = report::difference(runs[0]->run(), runs[1]->run());
+  const auto a = runs[0]->history(), b = runs[1]->history();
+  if (!a || !b) {
+    const Error& error = (a ? b : a).error();
+    return serve::error_reply(503, error.message, error.hint);
+  }
+  const auto difference = report::difference(**a, **b);
   if (!difference)
     return serve::error_reply(409, difference.error().message, difference.error().hint);
   return {200, "application/json", report::to_json(*difference, false) + "\n"};
@@ -221,38 +259,43 @@ Result<web::Site::Now> ServedRuns::now(const std::string& key, std::optional<int
 Result<std::string> ServedRuns::summary(const std::string& key) {
   const auto folder = folder_of(key);
   if (!folder) return Error{"there is no such run", ""};
-  serve::Reply reply = of_run(*folder, {"GET", "/v1/summary?compact", ""});
+  serve::Reply reply = of_run(*folder, {"GET", "/v1/summary?brief", ""});
   if (reply.status != 200) return Error{"the run does not answer", ""};
   return std::string(trim(reply.body));
 }
 
-std::shared_ptr<const json::value> ServedRuns::summary_value(const std::string& folder, bool live) {
+std::shared_ptr<const json::value> ServedRuns::summary_value(const std::string& folder, bool live,
+                                                             report::JsonForm form) {
+  const bool brief = form == report::JsonForm::kBrief;
+  const std::string key = folder + (brief ? "\nbrief" : "");
   const std::string stamp =
       live ? "live " + std::to_string(monotonic_ns() / kLiveSummaryNs) : EndedRun::stamp_of(folder);
   {
     const std::lock_guard lock(mutex_);
-    const auto found = known_.find(folder);
+    const auto found = known_.find(key);
     if (found != known_.end() && found->second.stamp == stamp) return found->second.summary;
   }
   std::string text;
   if (live) {
-    if (auto reply = ask_live(folder, {"GET", "/v1/summary?compact", ""})) text = reply->body;
-  } else if (auto ended = summary_of(folder, false)) {
+    if (auto reply =
+            ask_live(folder, {"GET", brief ? "/v1/summary?brief" : "/v1/summary?compact", ""}))
+      text = reply->body;
+  } else if (auto ended = summary_of(folder, form)) {
     text = std::move(*ended);
   }
   json::error_code failed;
   auto value = std::make_shared<json::value>(json::parse(text, failed));
   if (failed) *value = nullptr;
   const std::lock_guard lock(mutex_);
-  known_[folder] = {stamp, value};
+  known_[key] = {stamp, value};
   return value;
 }
 
-std::vector<ServedRuns::Measured> ServedRuns::newest_first() {
+std::vector<ServedRuns::Measured> ServedRuns::newest_first(report::JsonForm form) {
   std::vector<Measured> out;
   for (const std::string& folder : folders()) {
     const bool live = is_live(folder);
-    out.push_back({folder, live, summary_value(folder, live)});
+    out.push_back({folder, live, summary_value(folder, live, form)});
   }
   std::stable_sort(out.begin(), out.end(), [](const Measured& a, const Measured& b) {
     return started(*a.summary) > started(*b.summary);
@@ -261,7 +304,7 @@ std::vector<ServedRuns::Measured> ServedRuns::newest_first() {
 }
 
 std::vector<exporter::Family> ServedRuns::metrics(bool per_rank) {
-  std::vector<Measured> runs = newest_first();
+  std::vector<Measured> runs = newest_first(report::JsonForm::kCompact);
   std::stable_partition(runs.begin(), runs.end(), [](const Measured& run) { return run.live; });
   if (runs.size() > kMaxMeasured) runs.resize(kMaxMeasured);
   std::vector<exporter::MeasuredRun> measured;
@@ -272,7 +315,7 @@ std::vector<exporter::Family> ServedRuns::metrics(bool per_rank) {
 
 serve::Reply ServedRuns::list() {
   json::array runs;
-  for (const Measured& run : newest_first())
+  for (const Measured& run : newest_first(report::JsonForm::kBrief))
     runs.push_back(row(key_of(run.folder), run.folder, run.live, *run.summary));
   return {200, "application/json", with_newline(json::object{{"runs", std::move(runs)}})};
 }

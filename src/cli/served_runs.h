@@ -50,6 +50,13 @@ class ServedRuns final : public web::Site {
     std::shared_ptr<const boost::json::value> summary;
   };
 
+  // An answer of a live run that whoever asks the same a moment later gets too: fifty browsers cost
+  // an agent or hub what one does.
+  struct Shared {
+    std::mutex asking;  // held while the run is asked: the others wait for its answer
+    std::optional<serve::Reply> reply;
+    int64_t until_ns = 0;
+  };
   struct Measured {
     std::string folder;
     bool live = false;
@@ -60,11 +67,13 @@ class ServedRuns final : public web::Site {
   std::string only_key() const;
   serve::Reply of_run(const std::string& folder, const serve::Request& request);
   std::optional<serve::Reply> ask_live(const std::string& folder, const serve::Request& request);
+  std::optional<serve::Reply> share_live(const std::string& folder, const serve::Request& request);
   Result<std::shared_ptr<const EndedRun>> stored(const std::string& folder);
-  std::shared_ptr<const boost::json::value> summary_value(const std::string& folder, bool live);
+  std::shared_ptr<const boost::json::value> summary_value(const std::string& folder, bool live,
+                                                          report::JsonForm form);
   serve::Reply list();
   serve::Reply compare(const std::string& query);
-  std::vector<Measured> newest_first();
+  std::vector<Measured> newest_first(report::JsonForm form);
 
   std::string only_;
   std::vector<std::string> places_;
@@ -72,7 +81,8 @@ class ServedRuns final : public web::Site {
   std::mutex mutex_;  // of what follows; never held while a run is asked or read
   std::map<std::string, std::string, std::less<>> folders_by_key_;
   std::map<std::string, Known> known_;
-  std::mutex reading_;  // of the list
+  std::list<std::pair<std::string, std::shared_ptr<Shared>>> shared_;  // the last asked for first
+  std::mutex reading_;                                                 // of the list
   std::list<std::pair<std::string, std::shared_ptr<const EndedRun>>>
       stored_;  // the last used first
 };

@@ -13,6 +13,7 @@
 #include "cli/simulated_nodes.h"
 #include "engine/engine.h"
 #include "report/report.h"
+#include "report/summary_bytes.h"
 #include "simulator/simulator.h"
 #include "store/store.h"
 
@@ -58,7 +59,8 @@ Status write(const RunHistory& run, const std::vector<Finding>& findings,
   auto store = store::Store::create(run.folder);
   if (!store) return store.error();
   if (const Status committed = store->commit(run, {}); !committed) return committed;
-  if (const Status finished = store->finish(run, findings); !finished) return finished;
+  if (const Status finished = store->finish(run, findings, report::to_bytes(summary)); !finished)
+    return finished;
   const Status json =
       write_file(run.folder + "/summary.json", report::to_json(summary) + "\n", 0644, true);
   if (!json) return json;

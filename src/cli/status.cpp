@@ -41,7 +41,9 @@ Source of_folder(const std::string& folder, const StatusOptions& options) {
   return {.is_live = [folder] { return Result<bool>(cli::is_live(folder)); },
           .text =
               [folder, &options] {
-                return options.json ? summary_of(folder, !options.watch) : status_of(folder, 1);
+                return options.json ? summary_of(folder, options.watch ? report::JsonForm::kCompact
+                                                                       : report::JsonForm::kPretty)
+                                    : status_of(folder, 1);
               }};
 }
 

@@ -114,7 +114,7 @@ class Views {
       : run_(run), findings_(findings), out_(out) {}
 
   void write(const report::Summary& summary) {
-    out_.write("{\"summary\":" + inert(report::to_json(summary, false)));
+    out_.write("{\"summary\":" + inert(report::to_json(summary, report::JsonForm::kCompact)));
     begin("series");
     add("series", {{"points", "2000"}});
     if (run_.ranks.size() > 1 && run_.ranks.size() <= kSingleRanks)

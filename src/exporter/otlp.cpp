@@ -135,8 +135,8 @@ class Steps {
 void write_otlp(const RunHistory& run, const std::vector<Finding>& findings, Output& out) {
   const int64_t end_ns = run.started_wall_ns + run.duration_ns;
   json::error_code failed;  // of our own text: never
-  const auto summary = std::make_shared<json::value>(
-      json::parse(report::to_json(report::summarize(run, findings), false), failed));
+  const auto summary = std::make_shared<json::value>(json::parse(
+      report::to_json(report::summarize(run, findings), report::JsonForm::kCompact), failed));
   std::string metrics;
   for (const Family& family : metrics_of_run({run.name, run.live, summary}, true))
     metrics += (metrics.empty() ? "" : ",") + metric(family, run.started_wall_ns, end_ns);

@@ -152,7 +152,7 @@ json::array now(const Summary& s) {
   return out;
 }
 
-json::object tree(const Summary& s) {
+json::object tree(const Summary& s, bool brief) {
   json::object settings, parts, occurrences, resources, files;
   json::array findings, not_measured;
   for (const auto& [key, value] : s.settings) settings[key] = setting(value);
@@ -189,9 +189,11 @@ json::object tree(const Summary& s) {
                                    {"steps_per_s", number(s.steps_per_s)},
                                    {"over", s.throughput_over}};
   out["findings"] = std::move(findings);
-  out["ranks"] = ranks(s);
-  out["now"] = now(s);
-  out["loaders"] = loaders_json(s);
+  if (!brief) {
+    out["ranks"] = ranks(s);
+    out["now"] = now(s);
+    out["loaders"] = loaders_json(s);
+  }
   out["resources"] = std::move(resources);
   out["stepscope"] = json::object{{"records_written", s.records_written},
                                   {"records_dropped", s.records_dropped},
@@ -208,8 +210,8 @@ json::object tree(const Summary& s) {
 
 }  // namespace
 
-std::string to_json(const Summary& summary, bool pretty) {
-  return print_json(tree(summary), pretty);
+std::string to_json(const Summary& summary, JsonForm form) {
+  return print_json(tree(summary, form == JsonForm::kBrief), form == JsonForm::kPretty);
 }
 
 }  // namespace stepscope::report

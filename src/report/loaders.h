@@ -11,8 +11,8 @@
 namespace stepscope::report {
 
 struct LoaderRow {
-  std::shared_ptr<const LoaderHistory> history;
-  engine::LoaderView view;
+  std::shared_ptr<const LoaderHistory> history = std::make_shared<const LoaderHistory>();
+  engine::LoaderView view{*history};
   bool training = false;  // the one that feeds training on its rank
 };
 

@@ -15,9 +15,13 @@
 namespace stepscope::report {
 
 Summary summarize(const RunHistory& run, const std::vector<Finding>& findings);
+// What a summary says of the run's folder: its path, its files, the next command. Empty: it has none.
+void place(Summary& summary, const std::string& folder);
 
-std::string to_json(const Summary& summary,
-                    bool pretty = true);  // docs/reference/summary.schema.json
+// docs/reference/summary.schema.json. kCompact: on one line. kBrief: that without what has an entry a rank (ranks, now,
+// loaders), for who asks for those in pieces.
+enum class JsonForm : uint8_t { kPretty, kCompact, kBrief };
+std::string to_json(const Summary& summary, JsonForm form = JsonForm::kPretty);
 
 struct CardStyle {
   bool colour = false;

@@ -29,7 +29,6 @@ std::string iso_time(int64_t wall_ns) {
 void fill_run(const RunHistory& run, Summary& s) {
   s.name = run.name;
   s.id = run.id;
-  s.folder = run.folder.empty() ? "" : absolute_path(run.folder);
   s.started = iso_time(run.started_wall_ns);
   s.command = run.command;
   s.exit_code = run.exit_code;
@@ -121,12 +120,18 @@ Summary summarize(const RunHistory& run, const std::vector<Finding>& findings) {
   } else {
     s.verdict = findings.front();
   }
+  place(s, run.folder);
+  return s;
+}
+
+void place(Summary& s, const std::string& folder) {
+  s.folder = folder.empty() ? "" : absolute_path(folder);
+  s.files.clear();
   if (!s.folder.empty())
     s.files = {{"summary_json", s.folder + "/summary.json"},
                {"summary_txt", s.folder + "/summary.txt"},
                {"run_db", s.folder + "/run.db"}};
   s.next = next_command(s);
-  return s;
 }
 
 }  // namespace stepscope::report

@@ -64,8 +64,10 @@ Reply route(const Api& api, const Request& request) {
   if (path == "/v1/health") return {200, "application/json", api.health()};
   if (path == "/v1/summary") {
     const auto words = query_words(query);
-    return {200, "application/json",
-            api.summary(!words.contains("compact"), words.contains("fresh"))};
+    const auto form = words.contains("brief")     ? report::JsonForm::kBrief
+                      : words.contains("compact") ? report::JsonForm::kCompact
+                                                  : report::JsonForm::kPretty;
+    return {200, "application/json", api.summary(form, words.contains("fresh"))};
   }
   if (path == "/v1/status") return {200, "text/plain; charset=utf-8", api.status(style_of(query))};
   if (path == "/v1/card") return {200, "text/plain; charset=utf-8", api.card(style_of(query))};

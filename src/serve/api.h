@@ -2,8 +2,9 @@
 // is given.
 //
 //   GET  /v1/health            JSON: the run, its state, what each rank does now
-//   GET  /v1/summary[?compact&fresh] JSON: summary.json of this moment, which may be a second ago;
-//                              compact: on one line; fresh: with all that is recorded by now
+//   GET  /v1/summary[?compact|brief&fresh] JSON: summary.json of this moment, which may be a second ago; compact: on
+//                              one line; brief: and without what has an entry a rank; fresh: with all that is
+//                              recorded by now
 //   GET  /v1/card[?colour&ascii&width=N]   text
 //   GET  /v1/status[?...]      text: what `stepscope status` prints; as for the card
 //   GET  /v1/series, ranks, ...  JSON: report/views.h; the query's words are the view's
@@ -31,7 +32,7 @@ enum class ControlWord { kOn, kOff, kWrite };
 
 struct Api {
   std::function<std::string()> health;
-  std::function<std::string(bool pretty, bool fresh)> summary;
+  std::function<std::string(report::JsonForm, bool fresh)> summary;
   std::function<std::string(const report::CardStyle&)> card, status;
   std::function<void(ControlWord)> control;
   std::function<Result<std::string>(const report::ViewQuery&)> view;

@@ -76,6 +76,8 @@ std::string loaders_table() {
                " WITHOUT ROWID");
 }
 
+std::string summary_table() { return table("summary", "bytes BLOB"); }
+
 std::string all_tables() {
   RunHistory run;
   RankHistory rank;
@@ -105,6 +107,7 @@ std::string all_tables() {
                "last_step INTEGER, share REAL, cost_ms_per_step REAL, predicted_saving REAL, title "
                "TEXT, "
                "ended INTEGER, evidence TEXT, not_measured TEXT, advice TEXT") +
+         summary_table() +
          table("positions",
                "pid INTEGER, nonce INTEGER, next_index INTEGER, state BLOB, "
                "PRIMARY KEY (pid, nonce)",
@@ -171,6 +174,7 @@ Status upgrade(Database& database) {
         "ALTER TABLE steps ADD COLUMN recompute_ns INTEGER;\n"
         "ALTER TABLE rollups ADD COLUMN recompute_mean_ns REAL;\n" +
         loaders_table();
+  if (version < 5) sql += summary_table();
   sql += "PRAGMA user_version = " + std::to_string(kSchemaVersion) + ";\nCOMMIT;";
   if (database.run(sql.c_str())) return ok();
   Error error = database.take_error("upgrade");

@@ -13,6 +13,7 @@
 //   nodes, gauges        host readings: sum, peak and count of each
 //   events               notices, and interpreters that were not observed
 //   findings             as in diagnosis: lists are JSON
+//   summary              of an ended run, bytes of its writer's own: what was found when it ended
 //   positions            how far each segment was drained, and what was known there (bytes)
 //
 // Thread safety: pure functions over a connection. Invariant: PRAGMA user_version is kSchemaVersion
@@ -23,8 +24,8 @@
 
 namespace stepscope::store {
 
-// 1 had no positions.state, 2 no steps.syncs, 3 neither recompute nor loaders
-inline constexpr int kSchemaVersion = 4;
+// 1 had no positions.state, 2 no steps.syncs, 3 neither recompute nor loaders, 4 no summary
+inline constexpr int kSchemaVersion = 5;
 inline constexpr int kApplicationId = 0x53745363;  // "StSc"
 
 enum class Content { kEmpty, kRun };  // kEmpty: killed before the tables were made

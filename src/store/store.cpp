@@ -60,11 +60,12 @@ struct Store::Impl {
   }
 
   Status transaction(const RunHistory& run, const Batch& batch,
-                     const std::vector<Finding>* findings) {
+                     const std::vector<Finding>* findings, std::string_view summary) {
     if (!writer) writer.emplace(database);
     database.run("BEGIN IMMEDIATE");
     writer->write(run, batch, findings != nullptr);
     if (findings != nullptr) writer->write_findings(*findings);
+    writer->write_summary(summary);
     database.run("COMMIT");
     if (database.good()) return ok();
     Error error = database.take_error("write");
@@ -130,12 +131,28 @@ Result<bool> Store::is_live(const std::string& run_folder) {
   return !ended;
 }
 
+Result<std::string> Store::summary(const std::string& run_folder) {
+  auto file = ReadOnly::open(run_folder);
+  if (!file) return file.error();
+  Database& database = file->database();
+  const Result<Content> content = identify(database);
+  if (!content) return content.error();
+  std::string bytes;
+  if (*content != Content::kRun || database.integer("PRAGMA user_version") < 5) return bytes;
+  {
+    Statement select(database, "SELECT bytes FROM summary, runs WHERE state = 'ended'");
+    if (select.row()) select.get_bytes(bytes);
+  }
+  if (!database.good()) return database.take_error("read");
+  return bytes;
+}
+
 Status Store::commit(const RunHistory& run, const Batch& batch) {
   if (impl_->one_file) {
     if (Status s = set_live_mode(impl_->database); !s) return s;
     impl_->one_file = false;
   }
-  Status stored = impl_->transaction(run, batch, nullptr);
+  Status stored = impl_->transaction(run, batch, nullptr, {});
   if (stored) impl_->copy_if_due(false);
   return stored;
 }
@@ -143,8 +160,9 @@ Status Store::commit(const RunHistory& run, const Batch& batch) {
 Result<RunHistory> Store::load() { return read_database(impl_->database, impl_->run_folder); }
 Result<std::vector<SegmentPosition>> Store::positions() { return read_positions(impl_->database); }
 
-Status Store::finish(const RunHistory& run, const std::vector<Finding>& findings) {
-  if (Status s = impl_->transaction(run, {}, &findings); !s) return s;
+Status Store::finish(const RunHistory& run, const std::vector<Finding>& findings,
+                     std::string_view summary) {
+  if (Status s = impl_->transaction(run, {}, &findings, summary); !s) return s;
   // A reader at this very moment may keep the WAL for longer than we wait: then it stays, and
   // nothing is lost.
   impl_->database.run("PRAGMA wal_checkpoint(TRUNCATE)");

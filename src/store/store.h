@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -41,6 +42,8 @@ class Store {
       const std::string& run_folder);  // live, ended, or left by a kill; changes nothing
   // RunHistory::live of it, and no more is read.
   static Result<bool> is_live(const std::string& run_folder);
+  // The bytes that finish() was given with just this history; empty: none, or the run has not ended.
+  static Result<std::string> summary(const std::string& run_folder);
 
   Store(Store&&) noexcept;
   Store& operator=(Store&&) noexcept;
@@ -49,8 +52,10 @@ class Store {
   Status commit(const RunHistory& run, const Batch& batch);
   Result<RunHistory> load();
   Result<std::vector<SegmentPosition>> positions();
-  // State ended, findings, one file. A later commit makes the run live again.
-  Status finish(const RunHistory& run, const std::vector<Finding>& findings);
+  // State ended, findings, one file. A later commit makes the run live again. summary: kept beside them, for
+  // Store::summary.
+  Status finish(const RunHistory& run, const std::vector<Finding>& findings,
+                std::string_view summary = {});
 
  private:
   struct Impl;

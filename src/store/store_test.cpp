@@ -90,7 +90,7 @@ TEST(Store, GoesOnWithADatabaseOfTheFirstVersion) {
                 "ALTER TABLE steps DROP COLUMN recompute_ns;"
                 "ALTER TABLE rollups DROP COLUMN recompute_mean_ns;"
                 "ALTER TABLE memory DROP COLUMN cpu_wait_share; DROP TABLE comparison;"
-                "DROP TABLE loaders; PRAGMA "
+                "DROP TABLE loaders; DROP TABLE summary; PRAGMA "
                 "user_version = 1"));
   }
   expect_same(run, Store::read(folder.path));
@@ -103,6 +103,28 @@ TEST(Store, GoesOnWithADatabaseOfTheFirstVersion) {
     EXPECT_EQ(positions->at(0).state, i == 0 ? "" : "new");
     ASSERT_TRUE(store->commit(run, {{{7, 8, 9, "new"}}}));
   }
+}
+
+TEST(Store, KeepsASummaryWithTheHistoryThatItIsOf) {
+  TemporaryFolder folder;
+  RunHistory run = Random(21).run(2, 30);
+  run.folder = folder.path;
+  const auto kept = [&] {
+    const auto bytes = Store::summary(folder.path);
+    EXPECT_TRUE(bytes) << bytes.error().message;
+    return bytes ? *bytes : "";
+  };
+  Result<Store> store = Store::create(folder.path);
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_EQ(kept(), "");
+  ASSERT_TRUE(store->commit(run, {}));
+  const std::string bytes("by\0tes", 6);
+  ASSERT_TRUE(store->finish(run, {}, bytes));
+  EXPECT_EQ(kept(), bytes);
+  ASSERT_TRUE(store->commit(run, {}));  // the run goes on after all
+  EXPECT_EQ(kept(), "");
+  ASSERT_TRUE(store->finish(run, {}));
+  EXPECT_EQ(kept(), "");
 }
 
 // Grows a history as a run does: new steps, trimmed fronts, halved memory, occurrences, now and

@@ -297,6 +297,11 @@ void Writer::forget_rank(int32_t rank) {
   Statement(database_, "DELETE FROM occurrence_totals WHERE rank = ?").run(rank);
 }
 
+void Writer::write_summary(std::string_view bytes) {
+  database_.run("DELETE FROM summary");
+  if (!bytes.empty()) Statement(database_, "INSERT INTO summary VALUES (?)").run(Bytes{bytes});
+}
+
 void Writer::write_findings(const std::vector<Finding>& findings) {
   database_.run("DELETE FROM findings");
   Statement insert(

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "store/database.h"
@@ -69,6 +70,7 @@ class Writer {
   // Inside a transaction of the caller's.
   void write(const RunHistory& run, const Batch& batch, bool ended);
   void write_findings(const std::vector<Finding>& findings);
+  void write_summary(std::string_view bytes);  // empty: takes away what was there
 
  private:
   void write_run(const RunHistory& run, bool ended);

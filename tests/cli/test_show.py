@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import time
 from pathlib import Path
@@ -67,6 +69,30 @@ def test_show_prints_the_card_on_stdout(two_runs: Path) -> None:
 def test_show_json_is_the_file(two_runs: Path) -> None:
     shown = stepscope(two_runs, "show", "second", "--json").stdout
     assert shown == (two_runs / "stepscope-runs/second/summary.json").read_text()
+
+
+def test_what_is_kept_of_an_ended_run_is_what_its_steps_say(tmp_path: Path) -> None:
+    """`show` takes the summary out of run.db; without it everything is judged again, alike."""
+    run = tmp_path / "kept"
+    done = stepscope(
+        tmp_path, "simulate", "--ranks", "6", "--nodes", "2", "--steps", "2400", "--quiet",
+        "--fault", "rank=5 phase=input add=40ms from=400", "--run-dir", str(run),
+    )  # fmt: skip
+    assert done.code == 0, done.stderr
+    kept = [stepscope(tmp_path, "show", str(run), *words).stdout for words in ([], ["--json"])]
+    assert "rank 5" in kept[0].splitlines()[0]
+    with contextlib.closing(sqlite3.connect(run / "run.db")) as database, database:
+        assert database.execute("SELECT count(*) FROM summary").fetchone() == (1,)
+        database.execute("DELETE FROM summary")
+    (run / "summary.json").unlink()
+    again = [stepscope(tmp_path, "show", str(run), *words).stdout for words in ([], ["--json"])]
+    assert again == kept
+
+
+def test_a_run_that_was_moved_says_where_it_is(two_runs: Path) -> None:
+    moved = two_runs / "elsewhere"
+    (two_runs / "stepscope-runs" / "first").rename(moved)
+    assert str(moved) in stepscope(two_runs, "show", str(moved)).stdout
 
 
 @pytest.mark.parametrize(
