@@ -11,6 +11,7 @@ reader without frames.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import socket
 import subprocess
@@ -48,6 +49,7 @@ class Browsers:
         self.site = site
         self.ending = False
         self.frames = [0] * (count // 2)
+        self.asked = [0] * (count // 2)  # tables of ranks
         bearer = {"Authorization": f"Bearer {site.token}"}
         self.silent = [site.upgrade("/v1/live", bearer)[1] for _ in range(count - count // 2)]
         for peer in self.silent:
@@ -59,6 +61,10 @@ class Browsers:
             thread.start()
 
     def read(self, number: int) -> None:
+        with contextlib.suppress(OSError):  # the server went away
+            self.follow(number)
+
+    def follow(self, number: int) -> None:
         asked = time.monotonic()
         for frame in self.site.frames("/v1/live"):
             self.frames[number] += frame["type"] == "tick"
@@ -66,7 +72,7 @@ class Browsers:
                 return
             if time.monotonic() - asked > 1:
                 asked += 1
-                self.site.get("/v1/ranks")
+                self.asked[number] += self.site.get("/v1/ranks").status == 200
 
 
 def main() -> None:

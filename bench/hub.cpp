@@ -182,8 +182,10 @@ size_t joined(const std::vector<Sender>& senders) {
 }
 
 int run(const Setup& setup) {
-  char name[] = "/tmp/stepscope-bench-XXXXXX";
-  const std::string folder = mkdtemp(name);
+  const char* temporary = std::getenv("TMPDIR");
+  std::string folder =
+      std::string(temporary != nullptr ? temporary : "/tmp") + "/stepscope-bench-XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) return 1;
   (void)write_file(folder + "/token", "a token for the benchmark only\n", 0600);
   const Hub hub = start_hub(folder);
   if (hub.port == 0) {

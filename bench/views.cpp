@@ -1,7 +1,7 @@
 // A run of many ranks and an hour of steps, as a hub holds it in memory: how long each view takes, what the history
-// weighs, how long its run.db takes to be read. `bench_views [--ranks 4096] [--steps 3600] [--folder DIR]` prints one
-// line a figure: name, value. With --folder the run is left there, ended, for commands to open.
-#include <sys/resource.h>
+// weighs, how long its run.db takes to be read. `bench_views [--ranks 4096] [--steps 3600] [--folder DIR] [--views no]`
+// prints one line a figure: name, value. With --folder the run is left there, ended, for commands to open.
+#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "engine/engine.h"
 #include "report/report.h"
+#include "report/summary_bytes.h"
 #include "report/views.h"
 #include "simulator/simulator.h"
 #include "store/store.h"
@@ -23,10 +24,17 @@ namespace {
 
 using namespace stepscope;
 
-constexpr int kTimes = 5;
+constexpr int kTimes = 7;
 constexpr int64_t kLookEvery = 500;  // steps between two looks at who is late
 
 double ms_since(int64_t begin_ns) { return static_cast<double>(monotonic_ns() - begin_ns) / 1e6; }
+
+// Of this thread, on a processor: what a machine without other work would need.
+int64_t worked_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
 
 double resident_mb() {
   std::ifstream status("/proc/self/status");
@@ -97,17 +105,20 @@ void print_views(const RunHistory& run, const std::vector<Finding>& findings) {
       {"events", {"events", {}}},
   };
   for (const auto& [name, query] : queries) {
-    std::vector<double> took;
+    std::vector<double> took, worked;
     size_t bytes = 0;
     for (int i = 0; i < kTimes; ++i) {
-      const int64_t begin = monotonic_ns();
+      const int64_t begin = monotonic_ns(), begin_worked = worked_ns();
       const auto text = report::view(run, findings, query);
+      worked.push_back(static_cast<double>(worked_ns() - begin_worked) / 1e6);
       took.push_back(ms_since(begin));
       if (!text) std::printf("%s: %s\n", name.c_str(), text.error().message.c_str());
       if (text) bytes = text->size();
     }
     std::sort(took.begin(), took.end());
-    std::printf("view\t%s\t%.1f\t%zu\n", name.c_str(), took[kTimes / 2], bytes);
+    std::sort(worked.begin(), worked.end());
+    std::printf("view\t%s\t%.1f\t%.1f\t%zu\n", name.c_str(), took[kTimes / 2], worked[kTimes / 2],
+                bytes);
     std::fflush(stdout);
   }
 }
@@ -118,10 +129,12 @@ int main(int argc, char** argv) {
   int32_t ranks = 4096;
   int64_t steps = 3600;
   std::string folder;
+  bool views = true;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--ranks") == 0) ranks = std::atoi(argv[i + 1]);
     if (std::strcmp(argv[i], "--steps") == 0) steps = std::atoll(argv[i + 1]);
     if (std::strcmp(argv[i], "--folder") == 0) folder = argv[i + 1];
+    if (std::strcmp(argv[i], "--views") == 0) views = std::strcmp(argv[i + 1], "no") != 0;
   }
   const double before_mb = resident_mb();
   int64_t begin = monotonic_ns();
@@ -140,12 +153,13 @@ int main(int argc, char** argv) {
   begin = monotonic_ns();
   const report::Summary summary = report::summarize(run, findings);
   std::printf("figure\tsummarize_ms\t%.0f\n", ms_since(begin));
-  print_views(run, findings);
+  if (views) print_views(run, findings);
   if (folder.empty()) return 0;
 
   run.folder = folder;
   auto store = store::Store::create(folder);
-  if (!store || !store->commit(run, {}) || !store->finish(run, findings)) {
+  if (!store || !store->commit(run, {}) ||
+      !store->finish(run, findings, report::to_bytes(summary))) {
     std::fprintf(stderr, "cannot write %s\n", folder.c_str());
     return 1;
   }

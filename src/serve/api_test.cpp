@@ -15,15 +15,11 @@ class ApiTest : public testing::Test {
   report::ViewQuery query_;
   Api api_{.health = [] { return "health"; },
            .summary =
-<<<<<<< HEAD
-               [](bool pretty, bool fresh) {
-                 return std::string(pretty ? "summary" : "compact") + (fresh ? ", fresh" : "");
-=======
-               [](report::JsonForm form) {
-                 return form == report::JsonForm::kPretty    ? "summary"
-                        : form == report::JsonForm::kCompact ? "compact"
-                                                             : "brief";
->>>>>>> c1becb6 (store, report, cli: run.db keeps an ended run's summary; show opens at once)
+               [](report::JsonForm form, bool fresh) {
+                 const std::string text = form == report::JsonForm::kPretty    ? "summary"
+                                          : form == report::JsonForm::kCompact ? "compact"
+                                                                               : "brief";
+                 return text + (fresh ? ", fresh" : "");
                },
            .card =
                [this](const report::CardStyle& style) {
@@ -56,11 +52,8 @@ TEST_F(ApiTest, Routes) {
   EXPECT_FALSE(style_.unicode);
   EXPECT_EQ(style_.width, 120);
   EXPECT_EQ(ask("GET", "/v1/summary?compact").body, "compact");
-<<<<<<< HEAD
   EXPECT_EQ(ask("GET", "/v1/summary?compact&fresh").body, "compact, fresh");
-=======
   EXPECT_EQ(ask("GET", "/v1/summary?brief").body, "brief");
->>>>>>> c1becb6 (store, report, cli: run.db keeps an ended run's summary; show opens at once)
   EXPECT_EQ(ask("GET", "/v1/status?width=100").body, "status");
   EXPECT_EQ(style_.width, 100);
   EXPECT_EQ(ask("GET", "/v1/card?width=-5&width=99999999999").status, 200);

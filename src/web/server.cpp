@@ -33,14 +33,9 @@ namespace {
 using Plain = beast::tcp_stream;
 // Not Beast's: to clang the teardown of a WebSocket over that is ambiguous (Boost 1.81).
 using Tls = asio::ssl::stream<beast::tcp_stream>;
-<<<<<<< HEAD
-constexpr int kThreads = 2;
-=======
-constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 // They wait more than they work: for agents, or for a large run that is read from its file. What needs no more than a
 // summary must not stand behind those.
 constexpr int kThreads = 8;
->>>>>>> c1becb6 (store, report, cli: run.db keeps an ended run's summary; show opens at once)
 constexpr std::chrono::milliseconds kAcceptPause{100}, kClientPause{10};
 
 template <typename Stream>

@@ -20,7 +20,7 @@ import pytest
 from cli.commands import agent_of, kill, member_of, only_run, read_until, start, stepscope
 from cli.commands import wait_for as wait
 from observing import ROOT
-from web.client import URL, serve
+from web.client import URL, Site, serve
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="skipped: needs playwright")
 
@@ -103,6 +103,31 @@ def address(process: Any) -> str:
     raise AssertionError("no address was printed")
 
 
+class Servers:
+    """Servers as serve() starts them. They end with the test, whatever becomes of it."""
+
+    def __init__(self) -> None:
+        self.processes: list[Any] = []
+
+    def start(self, folder: Path, *arguments: str) -> Site:
+        process, site = serve(folder, *arguments)
+        self.processes.append(process)
+        return site
+
+    def kill(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+        self.processes.clear()
+
+
+@pytest.fixture
+def servers() -> Iterator[Servers]:
+    started = Servers()
+    yield started
+    started.kill()
+
+
 def test_a_run_that_goes_on_and_ends(chromium: Any, tmp_path: Path, cpp_loop: str) -> None:
     process = start(tmp_path, "run", "--serve", cpp_loop, "600", "forward=8", "backward=12")
     tab = Tab(chromium, address(process))
@@ -129,7 +154,7 @@ def test_a_run_that_goes_on_and_ends(chromium: Any, tmp_path: Path, cpp_loop: st
 
 
 def test_an_ended_run_in_both_themes_by_keyboard_and_on_a_phone(
-    chromium: Any, tmp_path: Path
+    chromium: Any, tmp_path: Path, servers: Servers
 ) -> None:
     for name in ("first", "second"):
         done = stepscope(
@@ -140,8 +165,9 @@ def test_an_ended_run_in_both_themes_by_keyboard_and_on_a_phone(
     second = tmp_path / "stepscope-runs" / "second"
     with contextlib.closing(sqlite3.connect(second / "run.db")) as database, database:
         database.execute("UPDATE runs SET name = ?", (HOSTILE,))
+        database.execute("DELETE FROM summary")  # is of another name
     (second / "summary.json").unlink()
-    process, site = serve(tmp_path)
+    site = servers.start(tmp_path)
     runs = site.get("/v1/runs").json()["runs"]
     key = next(run["key"] for run in runs if run["folder"].endswith("/first"))
     url = f"http://127.0.0.1:{site.port}/?token={site.token}"
@@ -181,8 +207,6 @@ def test_an_ended_run_in_both_themes_by_keyboard_and_on_a_phone(
     assert phone.page.evaluate("document.documentElement.scrollWidth") <= 360
     phone.page.screenshot(path=SHOTS / "phone.png")
     phone.close()
-    process.kill()
-    process.communicate()
 
 
 @pytest.fixture
@@ -195,23 +219,22 @@ def going_on(tmp_path: Path, cpp_loop: str) -> Iterator[Any]:
 
 
 def test_server_agent_and_tab_go_and_come_back(
-    chromium: Any, tmp_path: Path, going_on: Any
+    chromium: Any, tmp_path: Path, going_on: Any, servers: Servers
 ) -> None:
     token = tmp_path / "token"
     token.write_text("a-token-that-outlives-the-server")
     token.chmod(0o600)
-    server, site = serve(tmp_path, "--token-file", str(token))
+    site = servers.start(tmp_path, "--token-file", str(token))
     tab = Tab(chromium, f"http://127.0.0.1:{site.port}/?token={token.read_text()}")
     tab.state("live")
     tab.page.evaluate("window.same = true")
 
-    server.kill()
-    server.communicate()
+    servers.kill()
     tab.state("disconnected")
     before = tab.newest()
     tab.page.screenshot(path=SHOTS / "disconnected.png")
     read_until(going_on, f"step {before + 30}")
-    server, _ = serve(tmp_path, "--token-file", str(token), "--listen", f"127.0.0.1:{site.port}")
+    servers.start(tmp_path, "--token-file", str(token), "--listen", f"127.0.0.1:{site.port}")
     tab.state("live")
     wait(lambda: tab.newest() > before + 40, "steps after the ones that it missed")
     assert tab.page.evaluate("window.same")
@@ -274,5 +297,3 @@ def test_server_agent_and_tab_go_and_come_back(
     tab.state("live")
     tab.page.wait_for_selector("#ranks tbody tr")
     tab.close()
-    server.kill()
-    server.communicate()

@@ -188,7 +188,8 @@ def test_an_open_page_is_told_of_the_end(live: Live) -> None:
     assert [frame["type"] for frame in rest[-3:]] == ["tick", "summary", "end"]
     assert rest[-3]["state"] == "ended"
     written = json.loads((live.run / "summary.json").read_text())
-    assert rest[-2]["summary"] == written
+    of_ranks = {"ranks", "now", "loaders"}  # a page asks for those in pieces
+    assert rest[-2]["summary"] == {key: written[key] for key in written if key not in of_ranks}
     assert live.process.returncode == 143
     assert "token=" not in said  # it was printed once
     assert not answers(live.site)

@@ -266,7 +266,10 @@ def test_frames_of_an_ended_run(served: Served) -> None:
     frames = list(served.site.frames(f"/v1/runs/{key}/live"))
     assert [frame["type"] for frame in frames] == ["tick", "summary", "end"]
     assert (frames[0]["state"], frames[0]["gap"]) == ("ended", True)
-    assert frames[1]["summary"] == served.site.get(f"/v1/runs/{key}/summary").json()
+    brief = served.site.get(f"/v1/runs/{key}/summary?brief").json()
+    assert frames[1]["summary"] == brief
+    whole = served.site.get(f"/v1/runs/{key}/summary").json()
+    assert brief == {key: whole[key] for key in whole if key not in ("ranks", "now", "loaders")}
 
 
 def test_live_asks_for_a_run(site: Site) -> None:

@@ -274,10 +274,19 @@ export interface Change {
   high_ms: Maybe;
   real: boolean;
 }
+export interface RankChange {
+  rank: number;
+  node: string | null;
+  own: Change; // of its step without waiting for others
+  phase: string | null; // whose change is the largest
+  phase_change_ms: Maybe;
+}
 export interface Difference {
   verdict: { code: "SAME" | "SLOWER" | "FASTER"; title: string; from: string | null };
   level: number; // of the intervals
   step: Change;
   phases: Record<string, Change>;
-  remarks: { text: string }[];
+  ranks: RankChange[];
+  from_ranks: number[];
+  remarks: { text: string; obstacle: "work" | "too_few" | "remark" }[];
 }

@@ -253,7 +253,7 @@ export class Control {
   }
 
   private async loadSummary(): Promise<void> {
-    const summary = await this.ask<Summary>("summary", this.address("summary?compact"));
+    const summary = await this.ask<Summary>("summary", this.address("summary?brief"));
     if (!summary) return;
     const late = this.state.run?.problem != null && this.state.run.summary === null;
     this.change({ summary, problem: null });
@@ -347,7 +347,7 @@ export class Control {
   private async loadCompare(a: string, b: string): Promise<void> {
     this.store.set({ compared: { a: null, b: null, result: null, problem: null } });
     const summary = (key: string) =>
-      get<Summary>(runPath(key, "summary?compact")).catch((error: unknown) => {
+      get<Summary>(runPath(key, "summary?brief")).catch((error: unknown) => {
         if (error instanceof ApiError) this.failed("compare", error);
         return null;
       });

@@ -60,7 +60,7 @@ test("the run is the only one, and its views are what was recorded", () => {
   const { runs } = ask<{ runs: { key: string; phases: unknown }[] }>("/v1/runs");
   assert.equal(runs.length, 1);
   assert.deepEqual(runs[0]!.phases, { input: 0.5 });
-  assert.equal(ask(`/v1/runs/${runs[0]!.key}/summary?compact`), recorded.summary);
+  assert.equal(ask(`/v1/runs/${runs[0]!.key}/summary?brief`), recorded.summary);
   assert.equal(ask("/v1/runs/run/events"), recorded.events);
 });
 

@@ -1,5 +1,5 @@
 // Two runs side by side. What is different, and whether that is real, is the server's word (GET /v1/compare).
-import type { Change, Difference, Maybe, Summary } from "../api.ts";
+import type { Change, Difference, Maybe, RankChange, Summary } from "../api.ts";
 import { duration, grouped, ms, NONE, percent, rate, safe, span } from "../format.ts";
 import { VIEW } from "../state.ts";
 import { useSelect } from "../store.ts";
@@ -68,7 +68,54 @@ export function CompareView() {
           </tbody>
         </table>
       </div>
+      {result && <RankChanges {...result} />}
     </section>
+  );
+}
+
+const MOST_RANKS = 8;
+
+// Where the ranks did not change alike: those that the change comes from, else those that changed most.
+function RankChanges({ ranks, from_ranks, level }: Difference) {
+  if (ranks.length < 2) return null;
+  const from = new Set(from_ranks);
+  const size = ({ rank, own }: RankChange) => (from.has(rank) ? 1e12 : 0) + Math.abs(own.change_ms ?? 0);
+  const rows = [...ranks].sort((a, b) => size(b) - size(a)).slice(0, MOST_RANKS);
+  return (
+    <div class="rows">
+      <h2>Ranks, largest change first</h2>
+      <table class="compared ranks-changed">
+        <thead>
+          <tr>
+            <th scope="col">rank</th>
+            <th scope="col" class="text">
+              node
+            </th>
+            <th scope="col">own change, ms</th>
+            <th scope="col">{`${percent(level)} interval`}</th>
+            <th scope="col" class="text" />
+            <th scope="col" class="text">
+              phase
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ rank, node, own, phase, phase_change_ms }) => (
+            <tr key={rank} class={from.has(rank) ? "from" : undefined}>
+              <th scope="row">{rank}</th>
+              <td class="text">{safe(node ?? NONE)}</td>
+              <ChangeCells change={own} />
+              <td class="text">{phase === null ? NONE : `${safe(phase)} ${signed(phase_change_ms)}`}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {ranks.length > rows.length && (
+        <p class="dim small">
+          {grouped(rows.length)} of {grouped(ranks.length)} ranks
+        </p>
+      )}
+    </div>
   );
 }
 
@@ -79,8 +126,9 @@ function Verdict({ verdict, remarks }: Difference) {
         <b class="code">{verdict.code}</b> {safe(verdict.title)}
         {verdict.from && <span class="dim"> from {safe(verdict.from)}</span>}
       </p>
-      {remarks.map(({ text }) => (
+      {remarks.map(({ text, obstacle }) => (
         <p key={text} class="dim">
+          {obstacle !== "remark" && <b>not alike: </b>}
           {safe(text)}
         </p>
       ))}
