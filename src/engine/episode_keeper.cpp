@@ -120,10 +120,16 @@ double EpisodeKeeper::delta_of(const Episode& episode, const WindowMedians& medi
 // The median over the ranks of their work, less that of the fastest, a value a step.
 std::vector<double> EpisodeKeeper::above_fastest(const std::vector<int32_t>& positions,
                                                  size_t from) const {
+  // While one episode ends and the next has begun, all ranks may be in one: then those that are not in this one.
+  std::vector<int32_t> others;
+  if (fastest_.empty())
+    for (int32_t r = 0; r < static_cast<int32_t>(run_.ranks.size()); ++r)
+      if (std::find(positions.begin(), positions.end(), r) == positions.end()) others.push_back(r);
+  const std::vector<int32_t>& reference = others.empty() ? fastest_ : others;
   std::vector<double> out;
   for (size_t i = from; i < window_.size(); ++i) {
     const double own = median_work(window_.step(i).work, positions);
-    const double fastest = median_work(window_.step(i).work, fastest_);
+    const double fastest = median_work(window_.step(i).work, reference);
     out.push_back(own == kAbsent || fastest == kAbsent ? 0 : own - fastest);
   }
   return out;
@@ -143,7 +149,7 @@ void EpisodeKeeper::follow(const WindowMedians& medians) {
     const size_t from = index_from(std::max(episode.first_step, window_.step(0).step));
     std::vector<double> above = above_fastest(positions_of(run_, episode), from);
     std::reverse(above.begin(), above.end());
-    const size_t healthy = change_up(above, episode.delta * medians.time_ns);
+    const size_t healthy = change_up(above, episode.excess_ns);
     const size_t last = window_.size() - 1 - std::min(healthy, window_.size() - 1 - from);
     end(episode, window_.step(last).step);
     any_ended = true;
@@ -238,7 +244,9 @@ void EpisodeKeeper::open(const SlowSet& slow) {
   if (fresh.empty()) return;
   for (size_t r = 0; r < is_slow.size(); ++r)
     if (is_slow[r] == 1) all.push_back(static_cast<int32_t>(r));
-  if (all.size() > std::max<size_t>(1, static_cast<size_t>(slow.shortest.ranks) / 4)) {
+  // Everybody is no group: one is about to end while the other begins.
+  const auto present = static_cast<size_t>(slow.shortest.ranks);
+  if (all.size() > std::max<size_t>(1, present / 4) && all.size() < present) {
     const auto same =
         std::find_if(comparison_.episodes.begin(), comparison_.episodes.end(),
                      [](const Episode& e) { return !e.ended && e.pattern == "groups"; });
@@ -313,7 +321,12 @@ void EpisodeKeeper::open_one(Episode episode, const std::vector<int32_t>& positi
   episode.opened_at = comparison_.steps;
   episode.opening_delta = episode.delta = delta_of(episode, now);
   episode.excess_ns = episode.delta * now.time_ns;
-  const size_t first = change_up(above_fastest(positions, 0), episode.excess_ns);
+  // Not before the end of its last one: that may have been larger.
+  size_t from = 0;
+  for (const Episode& e : comparison_.episodes)
+    if (e.ended && e.scope == episode.scope && e.rank == episode.rank && e.node == episode.node)
+      from = std::max(from, std::min(index_from(e.last_step + 1), window_.size() - 1));
+  const size_t first = from + change_up(above_fastest(positions, from), episode.excess_ns);
   episode.first_step = window_.step(first).step;
   take_in(positions, episode.first_step, now.steps);
   if (resume(episode, now.steps)) return;
