@@ -77,7 +77,11 @@ RunHistory make(int32_t ranks, int64_t steps) {
                               .worker_pss_bytes = int64_t{1} << 30,
                               .device_allocated_bytes = {},
                               .cpu_cores = 1.5,
-                              .cpu_wait_share = 0.01});
+                              .cpu_wait_share = 0.01,
+                              .disk_wait_share = {},
+                              .cpu_steal_share = 0.0,
+                              .minor_faults_per_s = 900.0,
+                              .major_faults_per_s = 0.0});
     }
   }
   run.comparison = engine::compare_ranks(run);

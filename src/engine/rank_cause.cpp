@@ -71,13 +71,15 @@ RankCause rank_cause(const RunHistory& run, const Episode& episode) {
   const std::vector<int32_t> slow = positions_of(run, episode);
   out.phase = largest_phase(episode.phases);
   out.cause = out.words = phases_in_words(episode.phases);
-  out.core = core_wait(run, slow, {episode.first_step, episode.last_step});
+  const double step_ns = episode.time_ns / std::max(1.0, episode.steps);
+  out.host = host_evidence(run, slow, {episode.first_step, episode.last_step},
+                           episode.excess_ns / std::max(1.0, step_ns));
   const std::string mostly = out.phase.empty() ? "" : ", mostly in " + out.phase;
   // The work of the fastest is what the samples should scale.
   const double usual = episode.delta > 0 ? episode.excess_ns / episode.delta : 0;
-  if (out.core && out.core->stands_out()) {
-    out.cause = kContention;
-    out.words = "waiting for a core" + mostly;
+  if (!out.host.cause.empty()) {
+    out.cause = out.host.cause;
+    out.words = out.host.words + mostly;
   } else if (episode.samples_ratio >= 1 + kMoreThanEvenly &&
              (episode.samples_ratio - 1) * usual >= kExplainedBySamples * episode.excess_ns) {
     out.cause = kMoreSamples;
@@ -105,6 +107,27 @@ std::vector<Advice> rank_advice(const RankCause& cause, const std::string& who, 
     return {{"Take off the cores of " + who + " whatever else runs there, or pin its ranks apart.",
              gain, "The rank's waiting for a core falls to that of the others.",
              "The other process is this rank's own loader: give it a core of its own."}};
+  if (cause.cause == kThrottled)
+    return {{"Raise the CPU quota on the node of " + who +
+                 ", or start fewer workers and threads there.",
+             gain, "The node's cpu_throttled_share falls to that of the others.",
+             "The quota is the same everywhere: then its ranks do more."}};
+  if (cause.cause == kCpuSteal)
+    return {{"Move " + who +
+                 " to a host that is not shared, or exclude it: other guests take its cores.",
+             gain, "cpu_steal_share falls to that of the others.", "All hosts are shared alike."}};
+  if (cause.cause == kDiskWait)
+    return {
+        {"Find what " + who +
+             " reads or writes itself: read in loader workers, from local storage, ahead of time.",
+         gain, "disk_wait_share falls to that of the others.",
+         "Its storage is broken or full: then replace it."}};
+  if (cause.cause == kPageFaults)
+    return {{"Let " + who +
+                 " keep its memory: reuse buffers, fewer large allocations that are given back "
+                 "each step; where files are mapped, see that they fit into memory.",
+             gain, "Its page faults a second fall to those of the others.",
+             "Memory is short there: then see the memory findings first."}};
   if (cause.cause == kMoreSamples)
     return {{"Even out the input with a sampler: group by length, and deal out samples (tokens) so "
              "that every rank "

@@ -4,14 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "engine/contention.h"
+#include "engine/host_evidence.h"
 #include "engine/rules.h"
 #include "model/comparison.h"
 
 namespace stepscope::engine {
 
-// Values of Finding::cause beside the phases' names.
-inline constexpr const char* kContention = "CONTENTION";
+// Values of Finding::cause beside the phases' names and those of host_evidence.h.
 inline constexpr const char* kMoreSamples = "more_samples";
 inline constexpr const char* kDeviceOrHost = "device_or_host";
 
@@ -20,7 +19,7 @@ struct RankCause {
   std::string
       cause;  // the phase where it holds >= 80 %, the two largest with shares, or one of the above
   std::string words;  // for a title: "input", "waiting for a core, mostly in forward"
-  std::optional<CoreWait> core;
+  HostEvidence host;
 };
 
 // From a list of excesses, largest first.

@@ -67,12 +67,9 @@ void add_numbers(Finding& finding, const Context& context, const Episode& episod
   const Comparison& c = context.run.comparison;
   const double time = std::max(1.0, episode.time_ns), run_time = std::max(1.0, c.time_ns);
   add_evidence(finding, "excess_ms", episode.excess_ns / 1e6, "ms");
-  if (cause.core) {
-    add_evidence(finding, "cpu_wait_share", cause.core->share, "share");
-    add_evidence(finding, "others_cpu_wait_share", cause.core->others_share, "share");
-  } else {
-    finding.not_measured.push_back("waiting for a core");
-  }
+  for (const Evidence& one : cause.host.evidence)
+    add_evidence(finding, one.name, one.value, one.unit);
+  finding.not_measured = cause.host.not_measured;
   add_evidence(finding, "episode_rank_seconds", episode.saved_ns / 1e9 * c.ranks, "s");
   add_waste(finding, c, context.host_time_only);
   add_phase_evidence(finding, episode.phases, 1);
@@ -90,7 +87,7 @@ void add_numbers(Finding& finding, const Context& context, const Episode& episod
   add_evidence(finding, "episode_steps", episode.steps, "steps");
   add_evidence(finding, "opened_step", static_cast<double>(episode.opened_step), "");
   add_evidence(finding, "slow_ranks", static_cast<double>(count_of(episode)), "ranks");
-  finding.not_measured.push_back("disk wait, page faults, clocks and throttling of the device");
+  finding.not_measured.push_back("clocks and throttling of the device");
 }
 
 Finding finding_of(const Context& context, const Episode& episode) {

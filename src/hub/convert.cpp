@@ -69,6 +69,7 @@ void each_total(Use use) {
 
 int64_t count_within(int64_t value) { return std::clamp<int64_t>(value, 0, kMaxNs); }
 bool is_time(int64_t ns) { return ns >= 0 && ns <= kMaxNs; }
+constexpr double kMaxRate = 1e12;  // page faults a second
 double finite(double value) { return std::isfinite(value) ? value : 0; }
 
 // Sums of what was sent as differences; of numbers that a stranger chose.
@@ -111,6 +112,10 @@ void add_occurrences(const pb::Totals& from, int64_t shift_ns, RankHistory& to) 
 template <typename T>
 std::optional<int64_t> bytes_if(bool has, T value) {
   return has && value >= 0 ? std::optional<int64_t>(value) : std::nullopt;
+}
+
+std::optional<double> within(bool has, double value, double most) {
+  return has && value >= 0 && value <= most ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace
@@ -160,6 +165,10 @@ void fill(const MemorySample& from, pb::Memory& to) {
   if (from.device_allocated_bytes) to.set_device_allocated_bytes(*from.device_allocated_bytes);
   if (from.cpu_cores) to.set_cpu_cores(*from.cpu_cores);
   if (from.cpu_wait_share) to.set_cpu_wait_share(*from.cpu_wait_share);
+  if (from.disk_wait_share) to.set_disk_wait_share(*from.disk_wait_share);
+  if (from.cpu_steal_share) to.set_cpu_steal_share(*from.cpu_steal_share);
+  if (from.minor_faults_per_s) to.set_minor_faults_per_s(*from.minor_faults_per_s);
+  if (from.major_faults_per_s) to.set_major_faults_per_s(*from.major_faults_per_s);
 }
 
 void fill(const RankHistory& from, pb::Identity& to) {
@@ -280,8 +289,13 @@ std::optional<MemorySample> memory_of(const pb::Memory& from) {
   to.device_allocated_bytes =
       bytes_if(from.has_device_allocated_bytes(), from.device_allocated_bytes());
   if (from.has_cpu_cores() && std::isfinite(from.cpu_cores())) to.cpu_cores = from.cpu_cores();
-  if (from.has_cpu_wait_share() && from.cpu_wait_share() >= 0 && from.cpu_wait_share() <= 1)
-    to.cpu_wait_share = from.cpu_wait_share();
+  to.cpu_wait_share = within(from.has_cpu_wait_share(), from.cpu_wait_share(), 1);
+  to.disk_wait_share = within(from.has_disk_wait_share(), from.disk_wait_share(), 1);
+  to.cpu_steal_share = within(from.has_cpu_steal_share(), from.cpu_steal_share(), 1);
+  to.minor_faults_per_s =
+      within(from.has_minor_faults_per_s(), from.minor_faults_per_s(), kMaxRate);
+  to.major_faults_per_s =
+      within(from.has_major_faults_per_s(), from.major_faults_per_s(), kMaxRate);
   return to;
 }
 

@@ -35,6 +35,10 @@ TEST(Convert, AMemorySampleComesBackAsItWas) {
   m.worker_pss_bytes = 0;
   m.cpu_cores = 1.5;
   m.cpu_wait_share = 0.25;
+  m.disk_wait_share = 0.5;
+  m.cpu_steal_share = 0.125;
+  m.minor_faults_per_s = 1e5;
+  m.major_faults_per_s = 3;
   pb::Memory sent;
   fill(m, sent);
   const auto back = memory_of(sent);
@@ -44,6 +48,10 @@ TEST(Convert, AMemorySampleComesBackAsItWas) {
   EXPECT_FALSE(back->rss_bytes);
   EXPECT_EQ(back->cpu_cores, 1.5);
   EXPECT_EQ(back->cpu_wait_share, 0.25);
+  EXPECT_EQ(back->disk_wait_share, 0.5);
+  EXPECT_EQ(back->cpu_steal_share, 0.125);
+  EXPECT_EQ(back->minor_faults_per_s, 1e5);
+  EXPECT_EQ(back->major_faults_per_s, 3);
 }
 
 TEST(Convert, PhasesOfAStrangerAddUp) {

@@ -53,6 +53,10 @@ struct MemorySample {  // taken once a second by the agent
   std::optional<double> cpu_cores;  // cores used by the process and its children
   // Share of the time since the sample before in which the main thread could have run, but had no core.
   std::optional<double> cpu_wait_share;
+  std::optional<double> disk_wait_share;  // of that time the main thread waited for storage
+  std::optional<double> cpu_steal_share;  // of the machine's cores: taken by the hypervisor
+  // Page faults of the process: filled from memory, and those that had to be read from storage.
+  std::optional<double> minor_faults_per_s, major_faults_per_s;
 };
 
 // What a rank's process does at this moment.

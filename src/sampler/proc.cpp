@@ -63,28 +63,34 @@ std::optional<ProcStat> parse_stat(std::string_view text) {
   if (name_end == std::string_view::npos) return std::nullopt;
   text.remove_prefix(name_end + 1);
   ProcStat stat;
-  int field = 3;  // numbers of proc(5)
-  while (true) {
+  bool whole = false;
+  for (int field = 3; field <= 42; ++field) {  // numbers of proc(5)
     text = trim(text);
-    if (text.empty()) return std::nullopt;
+    if (text.empty()) break;
     const size_t end = std::min(text.find(' '), text.size());
     const std::string_view word = text.substr(0, end);
     text.remove_prefix(end);
     if (field == 3) {
       stat.state = word[0];
-    } else if (field == 4 || field == 9 || (field >= 14 && field <= 17) || field == 22) {
-      const auto value = parse_int(word);
-      if (!value) return std::nullopt;
-      if (field == 4) stat.ppid = static_cast<int32_t>(*value);
-      if (field == 9) stat.exiting = (*value & kExitingFlag) != 0;
-      if (field >= 14 && field <= 17) stat.cpu_ticks += *value;
-      if (field == 22) {
-        stat.start_ticks = *value;
-        return stat;
-      }
+      continue;
     }
-    ++field;
+    const bool wanted = field == 4 || field == 9 || field == 10 || field == 12 ||
+                        (field >= 14 && field <= 17) || field == 22 || field == 42;
+    if (!wanted) continue;
+    const auto value = parse_int(word);
+    if (!value) return std::nullopt;
+    if (field == 4) stat.ppid = static_cast<int32_t>(*value);
+    if (field == 9) stat.exiting = (*value & kExitingFlag) != 0;
+    if (field == 10) stat.minor_faults = *value;
+    if (field == 12) stat.major_faults = *value;
+    if (field >= 14 && field <= 17) stat.cpu_ticks += *value;
+    if (field == 22) {
+      stat.start_ticks = *value;
+      whole = true;  // what all need
+    }
+    if (field == 42) stat.disk_wait_ticks = *value;
   }
+  return whole ? std::optional(stat) : std::nullopt;
 }
 
 std::optional<ProcStat> read_stat(const std::string& root, int32_t pid) {

@@ -28,6 +28,10 @@ struct ProcStat {
   // user + system of the process and of the children it has waited for: summed over a process tree
   // this never falls when a worker ends, because the worker's time moves into its parent's.
   int64_t cpu_ticks = 0;
+  int64_t minor_faults = 0, major_faults = 0;  // of the process itself
+  // Ticks that its first thread waited for storage. The kernel counts them only when it was asked
+  // to (sysctl kernel.task_delayacct=1); it says 0 else.
+  int64_t disk_wait_ticks = 0;
 };
 std::optional<ProcStat> parse_stat(
     std::string_view text);  // of /proc/<pid>/stat; any name, brackets included

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <numeric>
 #include <sstream>
 
 #include "sampler/proc.h"
@@ -91,7 +92,7 @@ std::vector<Sampler::Member> Sampler::find_members(const std::vector<Process>& r
         (process.start_ticks > 0 && stat->start_ticks != process.start_ticks))
       continue;
     rank_of[process.pid] = process.rank;
-    members.push_back({process.pid, process.rank, false, stat->cpu_ticks});
+    members.push_back({process.pid, process.rank, false, *stat});
   }
   const std::vector<int32_t> pids = all_pids(root_);
   std::unordered_map<int32_t, int32_t> parents;
@@ -117,7 +118,7 @@ std::vector<Sampler::Member> Sampler::find_members(const std::vector<Process>& r
     if (!rank_of.contains(at)) continue;
     const auto seen = fresh.find(pid);
     const auto stat = seen != fresh.end() ? std::optional(seen->second) : read_stat(root_, pid);
-    if (stat) members.push_back({pid, rank_of[at], true, stat->cpu_ticks});
+    if (stat) members.push_back({pid, rank_of[at], true, *stat});
   }
   return members;
 }
@@ -180,26 +181,17 @@ std::map<int32_t, MemorySample> Sampler::sample(const std::vector<Process>& rank
   std::map<int32_t, MemorySample> out;
   std::map<int32_t, int64_t> ticks;
   for (const Member& member : members) {
-    ticks[member.rank] += member.cpu_ticks;
-    if (member.worker) continue;
-    MemorySample& sample = out[member.rank];
-    sample.mono_ns = now_ns;
-    if (const auto statm = read_statm(root_, member.pid)) {
-      sample.rss_bytes = statm->rss;
-      sample.anon_bytes = statm->anon;
-    }
-    if (const auto waited_ns =
-            rate(rank_cpu_wait_[member.rank], read_cpu_wait(root_, member.pid), now_ns))
-      sample.cpu_wait_share = std::min(1.0, *waited_ns / 1e9);
+    ticks[member.rank] += member.stat.cpu_ticks;
+    if (!member.worker) read_rank(member, now_ns, out[member.rank]);
   }
-  for (auto* rates : {&rank_cpu_, &rank_cpu_wait_})
+  for (auto* rates : {&rank_cpu_, &rank_cpu_wait_, &rank_disk_wait_, &rank_minor_, &rank_major_})
     std::erase_if(*rates, [&](const auto& entry) { return !ticks.contains(entry.first); });
   for (const auto& [rank, total] : ticks) {
     const auto per_second = rate(rank_cpu_[rank], total, now_ns);
     if (per_second) out[rank].cpu_cores = *per_second / static_cast<double>(ticks_per_second());
   }
   read_pss(members, now_ns, out, node);
-  read_node(now_ns, node);
+  read_node(now_ns, node, out);
   read_node_memory(node);
   read_throttling(node);
   read_disk(members, now_ns, node);
@@ -210,7 +202,37 @@ std::map<int32_t, MemorySample> Sampler::sample(const std::vector<Process>& rank
   return out;
 }
 
-void Sampler::read_node(int64_t now_ns, NodeHistory& node) {
+void Sampler::read_rank(const Member& member, int64_t now_ns, MemorySample& sample) {
+  sample.mono_ns = now_ns;
+  if (const auto statm = read_statm(root_, member.pid)) {
+    sample.rss_bytes = statm->rss;
+    sample.anon_bytes = statm->anon;
+  }
+  const auto per_second = [&](std::map<int32_t, Rate>& rates, std::optional<int64_t> value) {
+    return rate(rates[member.rank], value, now_ns);
+  };
+  if (const auto waited_ns = per_second(rank_cpu_wait_, read_cpu_wait(root_, member.pid)))
+    sample.cpu_wait_share = std::min(1.0, *waited_ns / 1e9);
+  std::optional<int64_t> disk_ticks;
+  if (counts_disk_wait(member.stat)) disk_ticks = member.stat.disk_wait_ticks;
+  if (const auto waited = per_second(rank_disk_wait_, disk_ticks))
+    sample.disk_wait_share = std::min(1.0, *waited / static_cast<double>(ticks_per_second()));
+  sample.minor_faults_per_s = per_second(rank_minor_, member.stat.minor_faults);
+  sample.major_faults_per_s = per_second(rank_major_, member.stat.major_faults);
+}
+
+// Kernels before 5.14 have no switch to read, and count unless they were booted otherwise: there a
+// count says that they do.
+bool Sampler::counts_disk_wait(const ProcStat& stat) {
+  if (!disk_wait_counted_) {
+    const auto text = read_file(root_ + "/proc/sys/kernel/task_delayacct", kStatBytes);
+    disk_wait_counted_ = text && parse_int(*text).value_or(0) != 0;
+  }
+  if (stat.disk_wait_ticks > 0) disk_wait_counted_ = true;
+  return *disk_wait_counted_;
+}
+
+void Sampler::read_node(int64_t now_ns, NodeHistory& node, std::map<int32_t, MemorySample>& ranks) {
   const auto text = read_file(root_ + "/proc/stat", 512);
   std::optional<int64_t> busy;
   if (text) {
@@ -219,6 +241,13 @@ void Sampler::read_node(int64_t now_ns, NodeHistory& node) {
     int count = 0;
     while (count < 8 && line >> field[static_cast<size_t>(count)]) ++count;
     if (count >= 4) busy = field[0] + field[1] + field[2] + field[5] + field[6];
+    const int64_t all = std::accumulate(field.begin(), field.end(), int64_t{0});
+    if (count == 8 && steal_ticks_ >= 0 && all > all_ticks_ && field[7] >= steal_ticks_)
+      for (auto& [rank, sample] : ranks)
+        sample.cpu_steal_share =
+            static_cast<double>(field[7] - steal_ticks_) / static_cast<double>(all - all_ticks_);
+    steal_ticks_ = count == 8 ? field[7] : -1;
+    all_ticks_ = all;
   }
   if (!busy && node.cpu_cores.count == 0)
     node.cpu_cores.not_measured = text ? root_ + "/proc/stat: no cpu line" : text.error().message;

@@ -14,6 +14,10 @@
 //                      shares nothing that counts, its anonymous memory will do
 //   cpu_cores          of the rank and its descendants, those that ended included
 //   cpu_wait_share     schedstat of the rank's main thread: the kernel may be built without it
+//   disk_wait_share    of the rank's main thread; absent where the kernel does not count it, which is
+//                      usual: sysctl kernel.task_delayacct=1
+//   faults             of the rank's process, without its workers
+//   cpu_steal_share    of the machine's cores, by the hypervisor; the same for its ranks
 //   node.memory_bytes  of what node.memory_limit_bytes is the limit of: the machine without what is
 //                      available, or the limiting cgroup without its page cache
 //   node.cpu_cores     cores in use on the machine, by whomever
@@ -38,6 +42,7 @@
 
 #include "model/history.h"
 #include "sampler/cgroup.h"
+#include "sampler/proc.h"
 
 namespace stepscope::sampler {
 
@@ -96,7 +101,7 @@ class Sampler {
     int32_t pid;
     int32_t rank;
     bool worker;
-    int64_t cpu_ticks;
+    ProcStat stat;
   };
   struct Rate {
     bool known = false;
@@ -118,7 +123,9 @@ class Sampler {
   void read_pss(const std::vector<Member>& members, int64_t now_ns,
                 std::map<int32_t, MemorySample>& out, NodeHistory& node);
   bool spend_on_pss();
-  void read_node(int64_t now_ns, NodeHistory& node);
+  void read_rank(const Member& member, int64_t now_ns, MemorySample& sample);
+  bool counts_disk_wait(const ProcStat& stat);
+  void read_node(int64_t now_ns, NodeHistory& node, std::map<int32_t, MemorySample>& ranks);
   void read_node_memory(NodeHistory& node) const;
   void read_throttling(NodeHistory& node);
   void read_disk(const std::vector<Member>& members, int64_t now_ns, NodeHistory& node);
@@ -136,7 +143,9 @@ class Sampler {
   std::optional<int64_t> memory_kills_;       // counted before the run
   std::optional<CgroupMemory> memory_group_;  // absent: the machine's memory is the limit
   std::optional<Throttling> throttled_;
-  std::map<int32_t, Rate> rank_cpu_, rank_cpu_wait_;
+  std::map<int32_t, Rate> rank_cpu_, rank_cpu_wait_, rank_disk_wait_, rank_minor_, rank_major_;
+  std::optional<bool> disk_wait_counted_;
+  int64_t steal_ticks_ = -1, all_ticks_ = 0;  // of the machine, at the last call
   Rate node_cpu_, disk_read_, disk_write_, net_rx_, net_tx_;
   PssRound pss_;
   int rounds_ = 0;

@@ -34,7 +34,9 @@ class FakeRoot {
   ~FakeRoot() { fs::remove_all(path_); }
   const std::string& path() const { return path_; }
   void write(const std::string& file, const std::string& text) const {
-    std::ofstream(path_ + "/" + file) << text;
+    const fs::path path = fs::path(path_) / file;
+    fs::create_directories(path.parent_path());
+    std::ofstream(path) << text;
   }
   void remove(const std::string& file) const { fs::remove_all(path_ + "/" + file); }
   void set_stat(int pid, int ppid, int64_t user_ticks, int64_t start, char state = 'S') const {
@@ -257,6 +259,32 @@ TEST(Sample, OpenFilesOfTheProcessNearestToItsLimit) {
   EXPECT_DOUBLE_EQ(node.open_files_share.peak, 0.9);
 }
 
+// Faults of memory and storage, and ticks of waiting for storage: fields 10, 12 and 42.
+std::string stat_with(int minor, int major, int disk_ticks) {
+  return "100 (x) S 50 1 1 0 -1 0 " + std::to_string(minor) + " 0 " + std::to_string(major) +
+         " 0 100 0 0 0 20 0 1 0 1000 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 " +
+         std::to_string(disk_ticks) + " 0 0\n";
+}
+
+TEST(Sample, FaultsDiskWaitAndStealOfARank) {
+  for (const bool counted : {true, false}) {
+    const FakeRoot root("v2");
+    root.write("proc/sys/kernel/task_delayacct", counted ? "1\n" : "0\n");
+    Sampler sampler(root.path());
+    NodeHistory node;
+    root.write("proc/100/stat", stat_with(1000, 10, 0));
+    const auto first = sampler.sample(kTwoRanks, kSecond, node).at(0);
+    EXPECT_FALSE(first.minor_faults_per_s || first.disk_wait_share || first.cpu_steal_share);
+    root.write("proc/100/stat", stat_with(5000, 16, counted ? static_cast<int>(kTicks) : 0));
+    root.write("proc/stat", "cpu  1100 0 0 50200 100 0 0 105 0 0\n");
+    const auto out = sampler.sample(kTwoRanks, 3 * kSecond, node).at(0);
+    EXPECT_DOUBLE_EQ(*out.minor_faults_per_s, 2000);
+    EXPECT_DOUBLE_EQ(*out.major_faults_per_s, 3);
+    EXPECT_DOUBLE_EQ(*out.cpu_steal_share, 100.0 / 400);
+    EXPECT_EQ(out.disk_wait_share, counted ? std::optional(0.5) : std::nullopt);
+  }
+}
+
 TEST(Sample, RatesFromTwoReadings) {
   const FakeRoot root("v2");
   Sampler sampler(root.path());
@@ -283,6 +311,8 @@ TEST(Sample, RatesFromTwoReadings) {
   EXPECT_DOUBLE_EQ(*out.at(1).cpu_cores, 0);
   EXPECT_DOUBLE_EQ(*out.at(0).cpu_wait_share, 0.75);  // 1.5 s more in 2 s
   EXPECT_EQ(out.at(1).cpu_wait_share, std::nullopt);  // the kernel does not say
+  EXPECT_DOUBLE_EQ(*out.at(0).cpu_steal_share, 0.0);
+  EXPECT_EQ(out.at(0).disk_wait_share, std::nullopt);  // it does not count that
   EXPECT_NEAR(node.cpu_cores.peak, 300 / kTicks / 2, 1e-9);
   EXPECT_DOUBLE_EQ(node.disk_read_bps.peak, 4000.0 / 2);  // 1000 + 100 -> 5100
   EXPECT_DOUBLE_EQ(node.disk_write_bps.peak, 0);

@@ -15,7 +15,7 @@ namespace stepscope::store::fixture {
 
 // A field that was added must also be described in rows.h and printed below: then mend the size
 // here.
-static_assert(sizeof(StepSample) == 272 && sizeof(StepBlock) == 552 && sizeof(MemorySample) == 112);
+static_assert(sizeof(StepSample) == 272 && sizeof(StepBlock) == 552 && sizeof(MemorySample) == 176);
 static_assert(sizeof(OccurrenceStats) == 48 && sizeof(Gauge) == 56 && sizeof(NodeHistory) == 760);
 static_assert(sizeof(RankHistory) == 712 &&
               sizeof(RunHistory) - sizeof(Settings) - sizeof(Comparison) == 272);
@@ -102,6 +102,10 @@ class Random {
     if (coin()) m.device_allocated_bytes = number(1LL << 50);
     if (coin()) m.cpu_cores = real();
     if (coin()) m.cpu_wait_share = real();
+    if (coin()) m.disk_wait_share = real();
+    if (coin()) m.cpu_steal_share = real();
+    if (coin()) m.minor_faults_per_s = real();
+    if (coin()) m.major_faults_per_s = real();
     return m;
   }
 
@@ -260,7 +264,9 @@ class Dump {
     for (const MemorySample& m : r.memory)
       line("memory", m.mono_ns, m.step, m.rss_bytes.value_or(-1), m.anon_bytes.value_or(-1),
            m.worker_pss_bytes.value_or(-1), m.device_allocated_bytes.value_or(-1),
-           m.cpu_cores.value_or(-1), m.cpu_wait_share.value_or(-1));
+           m.cpu_cores.value_or(-1), m.cpu_wait_share.value_or(-1), m.disk_wait_share.value_or(-1),
+           m.cpu_steal_share.value_or(-1), m.minor_faults_per_s.value_or(-1),
+           m.major_faults_per_s.value_or(-1));
   }
   std::ostringstream out_;
 };

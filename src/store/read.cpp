@@ -93,6 +93,8 @@ class Reader {
     };
     since(3, {", syncs", ", cpu_wait_share"});
     since(4, {", recompute_ns", ", recompute_mean_ns"});
+    since(5, {", disk_wait_share", ", cpu_steal_share", ", minor_faults_per_s",
+              ", major_faults_per_s"});
     return list;
   }
 

@@ -172,6 +172,10 @@ void memory_columns(Visit&& visit, K& key, Sample& m) {
   visit("device_allocated_bytes", m.device_allocated_bytes);
   visit("cpu_cores", m.cpu_cores);
   visit("cpu_wait_share", m.cpu_wait_share);
+  visit("disk_wait_share", m.disk_wait_share);
+  visit("cpu_steal_share", m.cpu_steal_share);
+  visit("minor_faults_per_s", m.minor_faults_per_s);
+  visit("major_faults_per_s", m.major_faults_per_s);
 }
 
 template <typename Visit, typename Rank>

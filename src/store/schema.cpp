@@ -174,7 +174,12 @@ Status upgrade(Database& database) {
         "ALTER TABLE steps ADD COLUMN recompute_ns INTEGER;\n"
         "ALTER TABLE rollups ADD COLUMN recompute_mean_ns REAL;\n" +
         loaders_table();
-  if (version < 5) sql += summary_table();
+  if (version < 5) {
+    sql += summary_table();
+    for (const char* column :
+         {"disk_wait_share", "cpu_steal_share", "minor_faults_per_s", "major_faults_per_s"})
+      sql += std::string("ALTER TABLE memory ADD COLUMN ") + column + " REAL;\n";
+  }
   sql += "PRAGMA user_version = " + std::to_string(kSchemaVersion) + ";\nCOMMIT;";
   if (database.run(sql.c_str())) return ok();
   Error error = database.take_error("upgrade");

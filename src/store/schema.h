@@ -24,7 +24,8 @@
 
 namespace stepscope::store {
 
-// 1 had no positions.state, 2 no steps.syncs, 3 neither recompute nor loaders, 4 no summary
+// 1 had no positions.state, 2 no steps.syncs, 3 neither recompute nor loaders, 4 neither a summary
+// nor disk_wait_share and what follows
 inline constexpr int kSchemaVersion = 5;
 inline constexpr int kApplicationId = 0x53745363;  // "StSc"
 

@@ -74,7 +74,13 @@ TEST(Store, GoesOnWithADatabaseOfTheFirstVersion) {
     }
     for (auto& level : rank.rollups)
       for (StepBlock& block : level) block.part_mean_ns.erase("recompute");
-    for (MemorySample& sample : rank.memory) sample.cpu_wait_share.reset();
+    for (MemorySample& sample : rank.memory) {
+      sample.cpu_wait_share.reset();
+      sample.disk_wait_share.reset();
+      sample.cpu_steal_share.reset();
+      sample.minor_faults_per_s.reset();
+      sample.major_faults_per_s.reset();
+    }
   }
   {
     Result<Store> store = Store::create(folder.path);
@@ -90,6 +96,10 @@ TEST(Store, GoesOnWithADatabaseOfTheFirstVersion) {
                 "ALTER TABLE steps DROP COLUMN recompute_ns;"
                 "ALTER TABLE rollups DROP COLUMN recompute_mean_ns;"
                 "ALTER TABLE memory DROP COLUMN cpu_wait_share; DROP TABLE comparison;"
+                "ALTER TABLE memory DROP COLUMN disk_wait_share;"
+                "ALTER TABLE memory DROP COLUMN cpu_steal_share;"
+                "ALTER TABLE memory DROP COLUMN minor_faults_per_s;"
+                "ALTER TABLE memory DROP COLUMN major_faults_per_s;"
                 "DROP TABLE loaders; DROP TABLE summary; PRAGMA "
                 "user_version = 1"));
   }
