@@ -23,6 +23,7 @@
 #include "cli/recording.h"
 #include "cli/recover.h"
 #include "cli/segment_folder.h"
+#include "cli/stacks.h"
 #include "cli/supervisor.h"
 #include "serve/api.h"
 
@@ -108,6 +109,7 @@ class Agent {
   bool alone_;  // no supervisor
   Recording recording_;
   HubMember hub_;
+  Stacks stacks_;
   Fd signals_, changes_;
   serve::Loop loop_;
   std::vector<Member> members_;
@@ -198,6 +200,10 @@ void Agent::tick() {
     std::vector<std::string> lines = recording_.follow(now);
     if (hub_.joined()) lines.clear();  // it speaks for all nodes
     for (const std::string& line : lines) say_live(line);
+    if (const auto stack = stacks_.tick(recording_.run(), now)) {
+      recording_.note(*stack);
+      say_live(*stack);
+    }
   } else if (now - began_ns_ < kDenseMemoryNs && now - last_memory_ns_ >= kMemoryTickNs) {
     last_memory_ns_ = now;
     recording_.sample_memory(now);

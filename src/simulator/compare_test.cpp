@@ -2,6 +2,7 @@
 // step, causes, and the cases R01 to R15.
 #include <gtest/gtest.h>
 
+#include "engine/stuck.h"
 #include "simulator/trials.h"
 
 namespace stepscope::simulator {
@@ -84,7 +85,7 @@ TEST(Compare, WorkedExampleOfTheDiagnosis) {
 // R15
 TEST(Compare, ClocksSetApartAndDriftingChangeNothing) {
   Options options = with(11, 16, 250, "rank=5 phase=input add=20% from=120");
-  options.skewed_clocks = false;
+  options.clock_hours = options.clock_ppm = 0;
   const std::vector<Finding> straight = judged(options);
   RunHistory run = simulate(options);
   for (RankHistory& rank : run.ranks) {
@@ -151,6 +152,45 @@ TEST(Compare, RanksThatNumberTheirStepsOtherwiseAreJoinedBySyncPoint) {
   EXPECT_NEAR(static_cast<double>(run.comparison.episodes.front().first_step), 100, 3);
 }
 
+// Of two ranks in turn, each at once after the other and by another amount: every one of them is kept.
+TEST(Compare, FaultsThatFollowEachOtherAreEachAnEpisode) {
+  Options options = with(5, 2, 450, "");
+  options.noise = 0.005;
+  const std::vector<int> percents = {15, 15, 15, 150, 15, 15, 30, 15};
+  for (size_t i = 0; i < percents.size(); ++i)
+    options.faults.push_back(*parse_fault(
+        "rank=" + std::to_string((i + 1) % 2) + " add=" + std::to_string(percents[i]) +
+        "% from=" + std::to_string(45 * (i + 1)) + " to=" + std::to_string(45 * (i + 1) + 44)));
+  RunHistory run = simulate(options);
+  (void)findings_of(run);
+  ASSERT_EQ(run.comparison.episodes.size(), percents.size());
+  for (size_t i = 0; i < percents.size(); ++i) {
+    const Episode& episode = run.comparison.episodes[i];
+    EXPECT_EQ(episode.rank, static_cast<int32_t>((i + 1) % 2));
+    EXPECT_NEAR(static_cast<double>(episode.first_step), 45.0 * static_cast<double>(i + 1), 3);
+    EXPECT_NEAR(static_cast<double>(episode.last_step), 45.0 * static_cast<double>(i + 1) + 44, 3);
+    EXPECT_TRUE(episode.ended);
+  }
+}
+
+// A hub that comes back hears one node's steps before the others': they are judged once all are there.
+TEST(Compare, StepsOfANodeThatIsHeardFirstAreJudgedLater) {
+  const RunHistory whole = simulate(with(4, 16, 200, "rank=11 phase=input add=25% from=100"));
+  RunHistory run = whole;
+  run.live = true;
+  std::erase_if(run.ranks, [](const RankHistory& rank) { return rank.node != "node1"; });
+  ASSERT_EQ(run.ranks.size(), 8U);
+  run.comparison = engine::compare_ranks(run);
+  EXPECT_EQ(run.comparison.steps, 0);
+  run.ranks = whole.ranks;
+  run.comparison = engine::compare_ranks(run);
+  RunHistory straight = whole;
+  straight.comparison = engine::compare_ranks(straight);
+  EXPECT_EQ(run.comparison, straight.comparison);
+  ASSERT_EQ(run.comparison.episodes.size(), 1U);
+  EXPECT_EQ(run.comparison.episodes.front().rank, 11);
+}
+
 TEST(Compare, TransferThatAllWaitForIsSyncBound) {
   Options options = with(3, 8, 200, "");
   options.transfer_ms = 40;
@@ -197,6 +237,71 @@ TEST(Compare, ABusyNeighbourIsContention) {
   EXPECT_EQ(findings.front().code, "STRAGGLER");
   EXPECT_EQ(findings.front().cause, "CONTENTION");
   EXPECT_NEAR(value(findings.front(), "cpu_wait_share"), 0.3, 1e-9);
+}
+
+// Each reading that only the slow rank shows names the cause, and one that all show does not.
+TEST(Compare, WhatItsProcessShowsIsTheCause) {
+  struct Case {
+    const char* cause;
+    std::optional<double> MemorySample::* reading;
+    double slow, usual;
+  };
+  for (const Case& c : {Case{"cpu_steal", &MemorySample::cpu_steal_share, 0.3, 0.0},
+                        Case{"disk_wait", &MemorySample::disk_wait_share, 0.3, 0.01},
+                        Case{"page_faults", &MemorySample::major_faults_per_s, 3000, 10},
+                        Case{"page_faults", &MemorySample::minor_faults_per_s, 300'000, 4000}})
+    for (const bool alone : {true, false}) {
+      RunHistory run = simulate(with(3, 4, 200, "rank=1 phase=forward add=25%"));
+      for (RankHistory& rank : run.ranks)
+        for (int64_t step = 0; step < 200; step += 10) {
+          MemorySample sample;
+          sample.step = step;
+          sample.*c.reading = rank.rank == 1 || !alone ? c.slow : c.usual;
+          rank.add(sample);
+        }
+      const Finding verdict = findings_of(run).front();
+      ASSERT_EQ(verdict.code, "STRAGGLER") << c.cause;
+      EXPECT_EQ(verdict.rank, 1);
+      EXPECT_EQ(verdict.phase, "forward");
+      EXPECT_EQ(verdict.cause, alone ? c.cause : "forward");
+      EXPECT_FALSE(verdict.advice.empty());
+      const auto& missing = verdict.not_measured;  // the readings that nobody has
+      EXPECT_NE(std::find(missing.begin(), missing.end(), "waiting for a core"), missing.end());
+    }
+}
+
+// A little of it on the slow rank alone explains nothing of an excess of a fifth.
+TEST(Compare, AReadingThatExplainsLittleIsNotTheCause) {
+  RunHistory run = simulate(with(3, 4, 200, "rank=1 phase=forward add=25%"));
+  for (RankHistory& rank : run.ranks)
+    for (int64_t step = 0; step < 200; step += 10) {
+      MemorySample sample;
+      sample.step = step;
+      sample.cpu_wait_share = rank.rank == 1 ? 0.06 : 0.0;
+      rank.add(sample);
+    }
+  EXPECT_EQ(findings_of(run).front().cause, "forward");
+}
+
+TEST(Compare, ANodeWhoseQuotaRunsOutIsThrottled) {
+  Options options = with(3, 8, 200, "node=1 phase=forward add=25%");
+  options.nodes = 2;
+  for (const double elsewhere : {0.0, 0.5}) {
+    RunHistory run = simulate(options);
+    for (RankHistory& rank : run.ranks)
+      for (int64_t step = 0; step < 200; step += 10) {
+        MemorySample sample;
+        sample.step = step;
+        sample.cpu_wait_share = rank.node == "node1" ? 0.3 : 0.01;
+        rank.add(sample);
+      }
+    for (NodeHistory& node : run.nodes)
+      node.cpu_throttled_share.add(node.node == "node1" ? 0.5 : elsewhere);
+    const Finding verdict = findings_of(run).front();
+    EXPECT_EQ(verdict.code, "STRAGGLER");
+    EXPECT_EQ(verdict.node, "node1");
+    EXPECT_EQ(verdict.cause, elsewhere > 0 ? "CONTENTION" : "throttled");
+  }
 }
 
 TEST(Compare, AllPhasesOfARankPointAtItsHost) {  // R06
@@ -327,6 +432,54 @@ TEST(Cases, WhichRankIsStuck) {
   EXPECT_NE(engine::diagnose(run).front().code, "STUCK");
   run.live = false;
   EXPECT_NE(engine::diagnose(run).front().code, "STUCK");
+}
+
+// The groups of the ranks' sync points, all members of which are still: the others go on.
+TEST(Cases, AGroupIsStuckWhileTheOthersGoOn) {
+  constexpr uint64_t kLeft = 71, kRight = 72, kPair = 73;
+  RunHistory run = simulate(with(5, 8, 300, "rank=5 stuck phase=backward from=100"));
+  const auto give = [&](int32_t rank, uint64_t group, uint32_t members) {
+    for (StepSample& step : run.ranks[static_cast<size_t>(rank)].raw)
+      for (SyncPoint& sync : step.syncs) {
+        sync.group = group;
+        sync.members = members;
+      }
+  };
+  for (int32_t r = 0; r < 8; ++r) give(r, r < 4 ? kLeft : kRight, 4);
+  for (int32_t r = 0; r < 4; ++r) run.ranks[static_cast<size_t>(r)].doing->for_ns = 10 * kMs;
+  const std::vector<Finding> findings = engine::diagnose(run);
+  EXPECT_EQ(findings.front().code, "STUCK");
+  EXPECT_EQ(findings.front().rank, 5);
+  EXPECT_EQ(findings.front().phase, "backward");
+  EXPECT_EQ(value(findings.front(), "stuck_ranks"), 4);
+  EXPECT_NE(findings.front().title.find("ranks 4-7 have not moved for"), std::string::npos);
+  EXPECT_NE(findings.front().title.find("ranks 4, 6-7 wait"), std::string::npos);
+  EXPECT_EQ(engine::late_when_stuck(run), std::vector<int32_t>{5});
+
+  RunHistory moves = run;  // one member goes on: it may yet come
+  moves.ranks[6].doing->for_ns = 10 * kMs;
+  EXPECT_NE(engine::diagnose(moves).front().code, "STUCK");
+  RunHistory saves = run;  // known to take long
+  saves.ranks[5].doing->phase = "checkpoint";
+  saves.ranks[5].doing->for_ns = 200'000 * kMs;
+  EXPECT_NE(engine::diagnose(saves).front().code, "STUCK");
+  RunHistory unseen = run;  // the late one may be where no agent is
+  for (int32_t r = 4; r < 8; ++r)
+    for (StepSample& step : unseen.ranks[static_cast<size_t>(r)].raw)
+      for (SyncPoint& sync : step.syncs) sync.members = 5;
+  EXPECT_NE(engine::diagnose(unseen).front().code, "STUCK");
+
+  run.ranks[0].doing->for_ns = run.ranks[1].doing->for_ns = 600'000 * kMs;
+  run.ranks[0].doing->phase = "input";
+  give(0, kPair, 2);
+  give(1, kPair, 2);
+  EXPECT_EQ(engine::late_when_stuck(run), (std::vector<int32_t>{0, 5}));  // two of them
+  run.ranks[1].raw.back().syncs.front().group = kRight;                   // which share a rank: one
+  EXPECT_EQ(engine::late_when_stuck(run), (std::vector<int32_t>{0, 5}));
+  const auto all = engine::diagnose(run);
+  EXPECT_EQ(std::count_if(all.begin(), all.end(),
+                          [](const Finding& found) { return found.code == "STUCK"; }),
+            1);
 }
 
 TEST(Cases, OneRankThatSlowsDown) {

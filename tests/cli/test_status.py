@@ -100,30 +100,44 @@ def test_wrong_use(tmp_path: Path) -> None:
 
 
 def test_a_stuck_rank_is_named_while_it_is_stuck(tmp_path: Path) -> None:
-    """R17. What is said on stderr meanwhile, and that training then goes on to its end."""
+    """R17. First in its group, while a rank outside of it goes on; then of all, when that one
+    waits too. What is said on stderr meanwhile, and that training then goes on to its end.
+    """
     wanted = ["--set", "stuck_s=1", "--set", "stuck_steps=20"]
-    process = start(tmp_path, "run", *wanted, *torchrun(2, "stuck.py"))
+    process = start(tmp_path, "run", *wanted, *torchrun(3, "stuck.py"))
     assert process.stderr is not None
     said: list[str] = []
-    reader = threading.Thread(target=lambda: said.extend(process.stderr or []))
+    reader = threading.Thread(target=lambda: said.extend(process.stderr or []), daemon=True)
     reader.start()
 
-    def verdict() -> bool:
+    def stuck(words: str) -> dict[str, Any]:
         done = stepscope(tmp_path, "status", "--json")
-        return done.code == 0 and done.json()["verdict"]["code"] == "STUCK"
+        verdict = done.json()["verdict"] if done.code == 0 else {"code": ""}
+        return done.json() if verdict["code"] == "STUCK" and words in verdict["title"] else {}
 
-    wait(verdict, "STUCK")
-    found = status(tmp_path)
+    found = wait(lambda: stuck("ranks 0-1 have not moved for"), "STUCK of the group")
     assert found["verdict"]["rank"] == 1
     assert found["verdict"]["phase"] == "input"
+    assert "rank 0 waits" in found["verdict"]["title"]
     now = {row["rank"]: row for row in found["now"]}
     assert now[1]["phase"] == "input"
     assert now[0]["phase"] == "sync"
     assert now[1]["since_s"] > 1
+    assert now[2]["step"] > now[1]["step"]
     wait(lambda: any("found STUCK" in line and "rank 1" in line for line in said), "its line")
+
+    def is_stack(line: str) -> bool:
+        return "rank 1, stuck at step 30, stands in " in line and "Stuck.__getitem__ (stuck" in line
+
+    wait(lambda: any(map(is_stack, said)), "its stack")
+    (tmp_path / "measured.json.together").touch()
+    found = wait(lambda: stuck("no rank has moved for"), "STUCK of all")
+    assert found["verdict"]["rank"] == 1
+    assert "ranks 0, 2 wait" in found["verdict"]["title"]
     (tmp_path / "measured.json.go").touch()
     assert process.wait() == 0, "".join(said)
     reader.join()
     ended = status(tmp_path)
     assert ended["verdict"]["code"] != "STUCK"
-    assert ended["steps"]["count"] == 40
+    assert [rank["steps"] for rank in ended["ranks"]][:2] == [40, 40]
+    assert any(map(is_stack, ended["notices"]))
