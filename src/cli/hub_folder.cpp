@@ -58,6 +58,11 @@ Status write_summary_of_hub(const std::string& folder, const hub::pb::JobSummary
   return write_file(folder + "/summary.txt", summary.card(), 0644, true);
 }
 
+std::string told_folder_of_hub(const std::string& folder) {
+  const auto content = read_file(folder + kFromHub, kMaxMark);
+  return content ? parse_key_values(*content)["folder"] : "";
+}
+
 bool has_summary_of_hub(const std::string& folder) { return exists(folder + kFromHub); }
 
 }  // namespace stepscope::cli

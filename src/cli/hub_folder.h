@@ -25,5 +25,7 @@ std::string hub_meeting_name(const std::string& run_folder);
 // The whole run's summary takes the place of the node's own. The card's as plain text.
 Status write_summary_of_hub(const std::string& folder, const hub::pb::JobSummary& summary);
 bool has_summary_of_hub(const std::string& folder);
+std::string told_folder_of_hub(
+    const std::string& folder);  // where the whole run is, on the hub's machine; empty: not told
 
 }  // namespace stepscope::cli

@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/clock.h"
@@ -20,6 +21,9 @@ namespace stepscope::cli {
 namespace {
 
 constexpr size_t kMaxEnvironment = 4 << 20;
+constexpr int64_t kHubPauseNs =
+    2'000'000'000;  // from one start of the hub to the next, doubled up to
+constexpr int64_t kLongestHubPauseNs = 64'000'000'000;
 
 std::string host_name() {
   utsname names{};
@@ -55,7 +59,7 @@ std::optional<Environment> environment_of(int32_t pid) {
 
 HubMember::HubMember(const RunInfo& info, const std::string& segment_folder)
     : info_(info), segment_folder_(segment_folder) {
-  if (!value("listen").empty()) start_hub(segment_folder);
+  if (!value("listen").empty()) start_hub();
 }
 
 std::string HubMember::value(const char* key) const {
@@ -64,20 +68,22 @@ std::string HubMember::value(const char* key) const {
 }
 
 // Outlives a killed agent: the next one finds the port taken, and its hub ends at once.
-void HubMember::start_hub(const std::string& segment_folder) {
+void HubMember::start_hub() {
+  hub_started_ns_ = monotonic_ns();
   if (info_.folder.empty()) return;
   std::vector<std::string> words = {"stepscope",    "hub",
                                     "--listen",     value("listen"),
                                     "--token-file", value("token_file"),
                                     "--run-dir",    info_.folder + "/hub",
-                                    "--until-gone", segment_folder};
+                                    "--until-gone", segment_folder_};
   if (!value("tls_cert").empty())
     words.insert(words.end(), {"--tls-cert", value("tls_cert"), "--tls-key", value("tls_key")});
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const std::string log = info_.folder + "/hub.log", binary = own_path();
-  if (::fork() != 0) return;
+  hub_pid_ = ::fork();
+  if (hub_pid_ != 0) return;
   ::setsid();
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -117,10 +123,21 @@ void HubMember::join(const RunHistory& run, bool last_chance) {
   link_ = std::make_unique<hub::Link>(std::move(*options));
 }
 
+// Ours was killed, and no other answers: the next one goes on with the runs in its folder.
+void HubMember::keep_hub(int64_t now_ns) {
+  if (value("listen").empty()) return;
+  if (joined()) hub_pause_ns_ = kHubPauseNs;
+  if (joined() || now_ns - hub_started_ns_ < std::max(kHubPauseNs, hub_pause_ns_)) return;
+  if (hub_pid_ > 0 && ::kill(hub_pid_, 0) == 0) return;
+  hub_pause_ns_ = std::min(2 * std::max(kHubPauseNs, hub_pause_ns_), kLongestHubPauseNs);
+  start_hub();
+}
+
 void HubMember::tick(const RunHistory& run, int64_t now_ns) {
   if (info_.hub.empty() || run.ranks.empty() || !problem_.empty()) return;
   if (!link_) join(run, false);
   if (link_) link_->offer(run, now_ns);
+  keep_hub(now_ns);
 }
 
 bool HubMember::joined() const { return link_ && link_->state().joined; }

@@ -1,11 +1,13 @@
-// The agent's part in a run of several nodes: starts the hub where this node is to hold it, joins
-// the run there when it knows which run this is, hands over the history, and at the end takes the
+// The agent's part in a run of several nodes: starts the hub where this node is to hold it, and again
+// when it was killed, joins the run there when it knows which run this is, hands over the history, and at the end takes the
 // summary of the whole run.
 //
 // Without a hub in run.txt all of it does nothing. Thread safety: none; the agent's thread.
 // Invariant: nothing here waits but finish(), and that only until its deadline; without a hub that
 // answers the node has all that it would have without this.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <memory>
@@ -35,12 +37,15 @@ class HubMember {
   std::string finish(const RunHistory& run, const std::string& folder, int64_t deadline_ns);
 
  private:
-  void start_hub(const std::string& segment_folder);
+  void start_hub();
+  void keep_hub(int64_t now_ns);
   void join(const RunHistory& run, bool last_chance);
   std::string value(const char* key) const;
 
   RunInfo info_;
   std::string segment_folder_;
+  pid_t hub_pid_ = -1;
+  int64_t hub_started_ns_ = 0, hub_pause_ns_ = 0;
   std::unique_ptr<hub::Link> link_;
   std::string problem_;  // why there will be no link
 };

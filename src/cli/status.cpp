@@ -7,8 +7,11 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/card_text.h"
 #include "cli/commands.h"
+#include "cli/hub_folder.h"
+#include "cli/run_folder.h"
 #include "cli/run_list.h"
 #include "cli/say.h"
 #include "cli/served_url.h"
@@ -23,13 +26,6 @@ struct StatusOptions {
   UrlFlags url;
   bool json = false, watch = false, exclude_list = false;
 };
-
-int exclude_list(const std::string& folder) {
-  const auto summary = stored_summary(folder);
-  if (!summary) return wrong_use(summary.error());
-  for (const std::string& node : report::chronically_late_nodes(*summary)) print(node + "\n");
-  return kFine;
-}
 
 // Where what is printed comes from.
 struct Source {
@@ -66,15 +62,44 @@ Result<Source> source_of(const StatusOptions& options) {
   return of_folder(*folder, options);
 }
 
-int status(const StatusOptions& options) {
+// A node's own run knows the others only once the hub has told it, at the end.
+Error only_the_hub_knows(const report::LateNodes& late, const StatusOptions& options) {
+  const auto folder = is_url(options.run)
+                          ? Result<std::string>(Error{})
+                          : resolve_run(options.run, absolute_path("."), current_environment());
+  const std::string seen =
+      std::to_string(late.ranks) + " of the run's " + std::to_string(late.world_size) + " ranks";
+  const std::string at_hub = folder ? told_folder_of_hub(*folder) : "";
+  return {"which nodes are late cannot be said here: this node sees " + seen,
+          "the hub sees all of them; on its machine: stepscope status --exclude-list" +
+              (at_hub.empty() ? " RUN" : " " + shell_quote(at_hub))};
+}
+
+int exclude_list(const Source& source, const StatusOptions& options) {
+  const auto text = source.text();
+  if (!text) return wrong_use(text.error());
+  const auto late = report::chronically_late_nodes(*text);
+  if (!late) return wrong_use(late.error());
+  if (late->ranks < late->world_size) return wrong_use(only_the_hub_knows(*late, options));
+  for (const std::string& node : late->nodes) print(node + "\n");
+  return kFine;
+}
+
+// The node that holds the hub has the whole run's folder below its own.
+std::string with_hub_below(StatusOptions options) {
+  const auto folder = resolve_run(options.run, absolute_path("."), current_environment());
+  const std::string below = folder ? *folder + "/hub" : "";
+  return !below.empty() && holds_run(below) ? below : options.run;
+}
+
+int status(StatusOptions options) {
   if (options.exclude_list) {
-    if (is_url(options.run))
-      return wrong_use({"--exclude-list is for a run's folder, not for a URL", ""});
-    const auto folder = resolve_run(options.run, absolute_path("."), current_environment());
-    return folder ? exclude_list(*folder) : wrong_use(folder.error());
+    options.json = true;
+    if (!is_url(options.run)) options.run = with_hub_below(options);
   }
   const auto source = source_of(options);
   if (!source) return wrong_use(source.error());
+  if (options.exclude_list) return exclude_list(*source, options);
   const bool on_screen = options.watch && !options.json && ::isatty(1) != 0;
   const std::string clear = on_screen ? "\x1b[H\x1b[2J" : "";
   bool answered = false;

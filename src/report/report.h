@@ -33,8 +33,14 @@ std::string card(const Summary& summary, const CardStyle& style);
 // What is the case now: the verdict, what was found and when, who does what. `stepscope status`.
 std::string status(const Summary& summary, const CardStyle& style);
 
-// Hosts that were late for at least half of the run, by name: for a scheduler's list of hosts to avoid.
-std::vector<std::string> chronically_late_nodes(const Summary& summary);
+// Hosts that were late for at least half of the run, by name: for a scheduler's list of hosts to avoid. From
+// summary.json's text, whoever wrote it: a node's folder has that of the hub.
+struct LateNodes {
+  std::vector<std::string> nodes;
+  int64_t ranks = 0,
+          world_size = 0;  // seen, and of the run: where some are missing so may be late nodes
+};
+Result<LateNodes> chronically_late_nodes(const std::string& summary_json);
 
 // Of the environment and the stream: NO_COLOR, not a terminal, LANG/LC_* not UTF-8.
 CardStyle style_for(int fd);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "engine/words.h"
 #include "report/bar.h"
@@ -13,7 +12,6 @@ namespace stepscope::report {
 namespace {
 
 constexpr size_t kMostRanks = 16, kMostEpisodes = 8;
-constexpr double kChronic = 0.5;  // of the run's steps
 
 bool is_episode(const Finding& f) { return f.first_step && f.pattern; }
 
@@ -83,25 +81,6 @@ std::string status(const Summary& s, const CardStyle& style) {
   page.row(s.live ? "running" : "ended", text);
   now_rows(page, s);
   return page.take();
-}
-
-std::vector<std::string> chronically_late_nodes(const Summary& s) {
-  std::vector<std::string> nodes;
-  const auto late_steps = [](const Finding& f) {
-    return static_cast<double>(f.last_step.value_or(0) - f.first_step.value_or(0) + 1);
-  };
-  std::map<std::string, double> late;
-  for (const Finding& f : s.findings) {
-    if (f.code != "STRAGGLER" || f.pattern != "persistent") continue;
-    std::string node = f.node.value_or("");
-    for (const RankRow& rank : s.ranks)
-      if (node.empty() && f.rank == rank.rank) node = rank.node;
-    // Ranks of a node that are late together are late once.
-    if (!node.empty()) late[node] = std::max(late[node], late_steps(f));
-  }
-  for (const auto& [node, steps] : late)
-    if (steps >= kChronic * static_cast<double>(s.steps.count)) nodes.push_back(node);
-  return nodes;
 }
 
 }  // namespace stepscope::report
