@@ -145,6 +145,14 @@ void add_simulate(CLI::App& app, Action& action) {
   simulate_app->add_flag("--heavy", options->run.heavy, "Noise with heavy tails");
   simulate_app->add_option("--syncs", options->run.syncs, "Sync points a step (default: 1)")
       ->check(CLI::Range(1, static_cast<int>(StepSample::kMaxSyncs) - 1));
+  simulate_app
+      ->add_option("--clock-hours", options->run.clock_hours,
+                   "Ranks' clocks are apart by up to so many hours (default: 10)")
+      ->check(CLI::Range(0.0, 1e6));
+  simulate_app
+      ->add_option("--clock-ppm", options->run.clock_ppm,
+                   "and run fast or slow by up to so many millionths (default: 200)")
+      ->check(CLI::Range(0.0, 1e5));
   simulate_app->add_option("--fault", options->faults, "A fault; may be given several times")
       ->option_text("TEXT")
       ->take_all();

@@ -14,7 +14,7 @@ constexpr int32_t kRanksANode = 8;
 constexpr int64_t kStuckForNs = 600'000'000'000;
 constexpr double kTokensAMs = 100, kLeastFactor = 0.05;
 constexpr uint64_t kFirstGroup = 0x5157;
-constexpr double kDriftPpm = 200, kOffsetHours = 5;
+constexpr double kHourNs = 3600e9;
 
 int32_t nodes_of(const Options& options) {
   if (options.nodes > 0) return std::min(options.nodes, options.ranks);
@@ -61,10 +61,9 @@ Simulator::Simulator(Options options)
   std::uniform_real_distribution<double> even(-1, 1);
   for (int32_t r = 0; r < options_.ranks; ++r) {
     Rank& rank = ranks_.emplace_back();
-    if (options_.skewed_clocks) {
-      rank.offset_ns = static_cast<int64_t>((even(random_) + 1) * kOffsetHours * 3600e9);
-      rank.drift = even(random_) * kDriftPpm * 1e-6;
-    }
+    // Drawn in any case: what the clocks show changes nothing of what happens.
+    rank.offset_ns = static_cast<int64_t>((even(random_) + 1) / 2 * options_.clock_hours * kHourNs);
+    rank.drift = even(random_) * options_.clock_ppm * 1e-6;
     rank.speed = 1 + options_.spread * normal_(random_);
     draw_factor(rank);
   }

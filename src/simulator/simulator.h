@@ -27,10 +27,11 @@ struct Options {
   double transfer_ms = 5;
   int32_t syncs = 1;  // a step, spread over forward and backward
   double noise = 0.05;
-  double persistence = 0;     // of a rank's noise from step to step, 0 to below 1
-  bool heavy = false;         // Student's t of 3 degrees, of the same deviation
-  double spread = 0;          // ranks differ by this for good, standard deviation
-  bool skewed_clocks = true;  // offsets of hours, drifts up to 200 ppm
+  double persistence = 0;   // of a rank's noise from step to step, 0 to below 1
+  bool heavy = false;       // Student's t of 3 degrees, of the same deviation
+  double spread = 0;        // ranks differ by this for good, standard deviation
+  double clock_hours = 10;  // the ranks' clocks are apart by up to so much
+  double clock_ppm = 200;   // and each runs fast or slow by up to so much
   bool tokens = false;
   std::vector<Fault> faults;
 

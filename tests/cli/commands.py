@@ -6,11 +6,10 @@ import contextlib
 import dataclasses
 import json
 import os
-import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,25 +61,6 @@ def start(
         text=True,
         start_new_session=session,
     )
-
-
-@contextlib.contextmanager
-def hub(folder: Path, token: str) -> Iterator[str]:
-    """The URL of a hub on a port of its own; the files of its run go to FOLDER/of-hub."""
-    (folder / "hub-token").write_text(token)
-    (folder / "hub-token").chmod(0o600)
-    process = start(folder, "hub", "--listen", "127.0.0.1:0", "--token-file", "hub-token",
-                    "--run-dir", "of-hub")  # fmt: skip
-    assert process.stderr is not None
-    try:
-        for line in process.stderr:
-            if found := re.search(r"listening on (\S+)", line):
-                yield found[1]
-                return
-        raise AssertionError("the hub did not listen")
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def wait_for(what: Callable[[], Any], why: str) -> Any:

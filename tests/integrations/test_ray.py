@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli.commands import hub, summary_in, wait_for
+from cli.commands import summary_in, wait_for
+from cli.hubs import hub
 from observing import environment, execute
 from stepscope.integrations.ray import observe
 
