@@ -1,6 +1,6 @@
 #!/bin/sh
-# Ring and recorder under ThreadSanitizer, then they and the agent, which gives hostile bytes a meaning, under
-# AddressSanitizer with UndefinedBehaviorSanitizer.
+# Ring, recorder and the hub with its nodes under ThreadSanitizer, then the first two and the agent, which gives hostile
+# bytes a meaning, under AddressSanitizer with UndefinedBehaviorSanitizer (that of the hub is in the fuzzers: hub_fuzz).
 # Not under ThreadSanitizer: tests that fork and then start threads, which it does not support, and the one in which
 # threads and the reader order themselves through pread and pwrite, which it does not see; the same protocol over memory
 # (ThreadAgainstAReaderOfTheSameMemory) is its test there.
@@ -15,11 +15,12 @@ build() {  # FOLDER SANITIZERS TEST...
   ninja -C "$folder" -j2 "$@" >"$folder/build.log" 2>&1 || { cat "$folder/build.log"; exit 1; }
 }
 
-build tsan thread ring_test recorder_test
+build tsan thread ring_test recorder_test hub_test
 build asan address,undefined ring_test recorder_test agent_test
 export TSAN_OPTIONS=halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1
 build/tsan/ring_test --gtest_brief=1 --gtest_filter=-Writer.ThreadAgainstTheRealReader
 build/tsan/recorder_test --gtest_brief=1 --gtest_filter=-KillNine.*:RecorderFork.*
+build/tsan/hub_test --gtest_brief=1 --gtest_filter='Link.*:Handshake.*:Strangers.*-*Trickle*'
 build/asan/ring_test --gtest_brief=1
 build/asan/recorder_test --gtest_brief=1
 build/asan/agent_test --gtest_brief=1

@@ -244,7 +244,7 @@ TEST(Job, WaitsAWhileForRanksThatWereNeverSeen) {
   EXPECT_TRUE(job.is_over(12 * kSecond));
 }
 
-TEST(Job, StaysSmallWithManyRanks) {
+TEST(Job, StaysSmallWithManyRanks) {  // R16
   Job job({});
   Node first(1, "n", "i", 0, 1, 1);
   first.make_steps(1);

@@ -1,94 +1,144 @@
 """Real gloo runs in which one rank loses a fifth of the step: it is named, with the phase."""
 
-from pathlib import Path
+from __future__ import annotations
+
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from observing import Ran, observe, torchrun
+from observing import Ran, observe, together, torchrun
 
 pytestmark = pytest.mark.alone
 
-# fault and loop: (ranks, the slow one, the phase of the finding, its cause)
-RUNS = {
-    "input": (2, 1, "input", "input"),
-    "backward": (2, 1, "backward", "backward"),
-    "optimizer": (2, 0, "optimizer", "optimizer"),
-    "between": (2, 1, "other", None),
-    "gc": (2, 0, "gc", "gc"),
-    "checkpoint": (2, 0, "checkpoint", "checkpoint"),
-    "neighbour": (2, 1, None, "CONTENTION"),
-    "forward-buffers": (2, 0, "forward", "forward"),
-    "forward-accumulate": (2, 1, "forward", "forward"),
-    "backward-fsdp": (2, 1, "backward", "backward"),
-    "input-fsdp1": (2, 0, "input", "input"),
-    "backward-4": (4, 3, "backward", "backward"),
+STEPS = 45  # of a stage
+
+# run: stages one after the other, in which never the same rank twice running. A stage: (fault and
+# loop, the slow rank, the phase of the finding, its cause); no rank: healthy
+RUNS: dict[str, list[tuple[str, int | None, str | None, str | None]]] = {
+    "plain": [
+        ("none", None, None, None),
+        ("input", 1, "input", "input"),
+        ("optimizer", 0, "optimizer", "optimizer"),
+        ("backward", 1, "backward", "backward"),
+        ("gc", 0, "gc", "gc"),
+        ("between", 1, "other", "other"),
+        ("checkpoint", 0, "checkpoint", "checkpoint"),
+        ("faults", 1, "other", "page_faults"),
+        ("forward", 0, "forward", "forward"),
+        ("none", None, None, None),
+    ],
+    "loops": [
+        ("forward-buffers", 0, "forward", "forward"),
+        ("forward-accumulate", 1, "forward", "forward"),
+        ("backward-fsdp", 0, "backward", "backward"),
+        ("input-fsdp1", 1, "input", "input"),
+    ],
+    "neighbour": [("neighbour", 1, None, "CONTENTION")],
+    "four": [("none", None, None, None), ("backward", 3, "backward", "backward")],
 }
-HEALTHY = {"none": 2, "none-4": 4}
+RANKS = {"four": 4}
+AT_ONCE = [["plain"], ["loops", "four"], ["neighbour"]]  # the rest mostly sleeps
+NEEDS_A_CORE = ("gc", "page_faults")  # the others sleep
+NEAR = 8  # steps: how well the beginning and the end of a fault are told
+
+SLOW = [
+    (run, number)
+    for run, stages in RUNS.items()
+    for number, stage in enumerate(stages)
+    if stage[1] is not None
+]
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
     root = tmp_path_factory.mktemp("stragglers")
-    wanted = {name: (ranks, slow) for name, (ranks, slow, *_) in RUNS.items()}
-    wanted |= {name: (ranks, 0) for name, ranks in HEALTHY.items()}
 
-    def one(name: str, ranks: int, slow: int) -> Ran:
-        fault = name.removesuffix("-4")
-        return observe(root / name, torchrun(ranks, "stragglers.py", fault, slow))
+    def one(name: str) -> Ran:
+        stages = [f"{fault}@{0 if slow is None else slow}" for fault, slow, *_ in RUNS[name]]
+        command = torchrun(RANKS.get(name, 2), "stragglers.py", *stages, "--steps", STEPS)
+        return observe(root / name, command)
 
-    return {name: one(name, *how) for name, how in wanted.items()}  # one after the other: quieter
+    ran: dict[str, Ran] = {}
+    for names in AT_ONCE:
+        ran |= together({name: lambda name=name: one(name) for name in names})
+    return ran
 
 
 def culprits(ran: Ran) -> list[dict[str, Any]]:
-    return [
+    found = [
         finding
         for finding in ran.finished().summary["findings"]
         if finding["code"] in ("STRAGGLER", "IMBALANCE") and finding["severity"] != "info"
     ]
+    return sorted(found, key=lambda finding: finding["first_step"])
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_the_slow_rank_and_its_phase_are_named(runs: dict[str, Ran], name: str) -> None:
-    _, slow, phase, cause = RUNS[name]
-    found = culprits(runs[name])
-    told = [(f["code"], f["rank"], f["phase"], f["cause"], f["title"]) for f in found]
-    assert {finding["rank"] for finding in found} == {slow}, told
-    worst = found[0]
-    assert worst["code"] == "STRAGGLER", told
-    assert worst["pattern"] == "persistent", told
+def told(ran: Ran) -> list[Any]:
+    words = ("code", "rank", "phase", "cause", "first_step", "last_step", "ended")
+    return [tuple(finding[word] for word in words) for finding in culprits(ran)]
+
+
+@pytest.mark.parametrize(("run", "number"), SLOW, ids=lambda value: str(value))
+def test_the_slow_rank_and_its_phase_are_named(runs: dict[str, Ran], run: str, number: int) -> None:
+    _, slow, phase, cause = RUNS[run][number]
+    begin, end = number * STEPS, (number + 1) * STEPS
+    middle = (begin + end) // 2
+    said = told(runs[run])
+    (found,) = [f for f in culprits(runs[run]) if f["first_step"] <= middle <= f["last_step"]]
+    assert (found["code"], found["rank"], found["pattern"]) == ("STRAGGLER", slow, "persistent")
+    assert abs(found["first_step"] - begin) <= NEAR or number == 0, said
+    last = number + 1 == len(RUNS[run])
+    assert found["ended"] is not last, said
+    assert last or abs(found["last_step"] - (end - 1)) <= NEAR, said
     if phase is not None:
-        assert worst["phase"] == phase, told
-    if cause is not None:
-        assert worst["cause"] == cause, told
-    # Four transfers a step, or four ranks on two cores: SYNC_BOUND may cost more.
-    if name not in ("forward-accumulate", "backward-4"):
-        assert runs[name].summary["verdict"] == worst, told
-    assert f"rank {slow}" in runs[name].stderr
+        assert found["phase"] == phase, said
+    shown = {one["name"]: one["value"] for one in found["evidence"]}
+    if cause in NEEDS_A_CORE and shown["cpu_wait_share"] >= 0.05:
+        cause = "CONTENTION"  # this machine has other work: that is then the truth
+    assert found["cause"] == cause, said
 
 
-@pytest.mark.parametrize("name", HEALTHY)
-def test_nobody_is_named_in_a_healthy_run(runs: dict[str, Ran], name: str) -> None:
-    assert culprits(runs[name]) == []
+@pytest.mark.parametrize("run", RUNS)
+def test_nobody_else_is_named_nor_anybody_in_healthy_steps(runs: dict[str, Ran], run: str) -> None:
+    stages = RUNS[run]
+    slow = [stage[1] for stage in stages if stage[1] is not None]
+    assert [finding["rank"] for finding in culprits(runs[run])] == slow, told(runs[run])
+    assert runs[run].summary["verdict"]["code"] == "STRAGGLER" or run in ("loops", "four")
 
 
-def test_a_fault_that_passes_is_named_and_withdrawn_while_the_run_goes_on(tmp_path: Path) -> None:
-    """And stays in the summary as an episode that ended."""
-    ran = observe(tmp_path, torchrun(2, "stragglers.py", "passing", 1, "--steps", 180))
-    (found,) = culprits(ran)
-    assert (found["code"], found["rank"], found["phase"]) == ("STRAGGLER", 1, "other")
-    assert found["ended"] is True
-    assert abs(found["first_step"] - 40) <= 5
-    assert abs(found["last_step"] - 99) <= 5
-    lines = ran.stderr.splitlines()
-    said = [line for line in lines if line.startswith(("stepscope: found", "stepscope: over"))]
-    assert len(said) == 2, lines
-    assert "found STRAGGLER: rank 1" in said[0]
-    assert "over: STRAGGLER rank 1" in said[1]
+def test_each_is_named_and_withdrawn_while_the_run_goes_on(runs: dict[str, Ran]) -> None:
+    """A line when it opens and one when it closes, in their order."""
+    lines = runs["plain"].finished().stderr.splitlines()
+    for rank in (0, 1):
+        said = [
+            line.split(":")[1].strip()
+            for line in lines
+            if line.startswith((
+                f"stepscope: found STRAGGLER: rank {rank} ",
+                f"stepscope: over: STRAGGLER rank {rank}",
+            ))
+        ]  # fmt: skip
+        stages = sum(slow == rank for _, slow, *_ in RUNS["plain"])
+        assert len(said) == 2 * stages, lines
+        assert all(one != next_one for one, next_one in pairwise(said)), lines
 
 
-def test_a_pause_on_one_rank_does_not_shift_its_sync_points(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
+    root = tmp_path_factory.mktemp("others")
+    commands = {
+        "paused": torchrun(2, "paused.py"),
+        "told": torchrun(2, "sampled.py", "told"),
+        "untold": torchrun(2, "sampled.py"),
+    }
+    return together(
+        {n: lambda n=n, c=command: observe(root / n, c) for n, command in commands.items()}
+    )
+
+
+def test_a_pause_on_one_rank_does_not_shift_its_sync_points(others: dict[str, Ran]) -> None:
     """Each seventh reduction is late, before the pause and after it, by the same count."""
-    ran = observe(tmp_path, torchrun(2, "paused.py")).finished()
+    ran = others["paused"].finished()
     points = [
         {sync["index"]: sync for step in ran.steps(rank) for sync in step["syncs"]}
         for rank in (0, 1)
@@ -103,8 +153,8 @@ def test_a_pause_on_one_rank_does_not_shift_its_sync_points(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_epochs_in_one_order_are_seen(tmp_path: Path, told: bool) -> None:
+def test_epochs_in_one_order_are_seen(others: dict[str, Ran], told: bool) -> None:
     """R11: a DistributedSampler without set_epoch."""
-    ran = observe(tmp_path, torchrun(2, "sampled.py", *(["told"] if told else [])))
+    ran = others["told" if told else "untold"]
     codes = [finding["code"] for finding in ran.finished().summary["findings"]]
     assert ("SAME_DATA_ORDER" in codes) is not told

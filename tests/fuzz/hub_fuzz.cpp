@@ -1,11 +1,17 @@
-// What a node sends, against hostile bytes: messages of hub.proto, and what a run becomes of them.
+// What a node sends, against hostile bytes: messages of hub.proto, and what a run becomes of them; the handshake from
+// both sides.
 // An input is a list of messages, each after its length (16 bits); the first byte of each says what
 // it is:
 //
 //   even   an update of node (byte >> 1) % 4
 //   odd    1: the hub is killed and reads its own state again   3: that state is these bytes
-//          5: the run is looked at                              else: a join with these bytes
+//          5: the run is looked at
+//          9: a stranger greets the hub with these bytes   11: a node that connected is answered with them
+//          13: the hub says that it has this of the node   else: a join with these bytes
+// A stranger's bytes are two messages, the first as long as the first byte says.
 // Whatever comes in, the history must keep its promises (check_*).
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +20,7 @@
 
 #include "hub/convert.h"
 #include "hub/delta.h"
+#include "hub/handshake.h"
 #include "hub/job.h"
 
 namespace {
@@ -48,6 +55,50 @@ void check_run(const hub::Job& job) {
     (void)rank.steady_blocks();
   }
   check(job.lost_steps() >= 0, "lost");
+}
+
+// What a peer says, without a network. Whatever is answered must be a message.
+class Script final : public hub::Channel {
+ public:
+  explicit Script(const std::string& bytes) {
+    const size_t first = bytes.empty() ? 0 : static_cast<uint8_t>(bytes[0]);
+    if (bytes.size() > 1) said_.push_back(bytes.substr(1, first));
+    if (bytes.size() > 1 + first) said_.push_back(bytes.substr(1 + first));
+  }
+  boost::asio::awaitable<Status> accept() override { co_return ok(); }
+  boost::asio::awaitable<Status> connect(const hub::Endpoint&) override { co_return ok(); }
+  boost::asio::awaitable<Result<std::string>> read() override {
+    if (next_ >= said_.size()) co_return Error{"it hung up", ""};
+    co_return said_[next_++];
+  }
+  void send(std::string message) override {
+    check(hub::parse_to_node(message) || hub::parse_to_hub(message), "an answer is a message");
+  }
+  size_t queued_bytes() const override { return 0; }
+  void limit_message(size_t) override {}
+  boost::asio::awaitable<void> finish() override { co_return; }
+  void close() override {}
+
+ private:
+  std::vector<std::string> said_;
+  size_t next_ = 0;
+};
+
+// Nobody proves a token without knowing it.
+void greet(const std::string& bytes, bool at_hub) {
+  static const hub::Token token{"a token of more than sixteen bytes"};
+  boost::asio::io_context io;
+  const auto channel = std::make_shared<Script>(bytes);
+  hub::Handshake out;
+  boost::asio::co_spawn(
+      io,
+      [&]() -> boost::asio::awaitable<void> {
+        out = at_hub ? co_await hub::greet_node(channel, token)
+                     : co_await hub::greet_hub(channel, token);
+      },
+      boost::asio::detached);
+  io.run();
+  check(!out.done && !out.problem.empty(), "a stranger is refused with a reason");
 }
 
 }  // namespace
@@ -85,6 +136,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     } else if (kind == 5) {
       job->refresh(now_ns);
       (void)job->is_over(now_ns);
+    } else if (kind == 9 || kind == 11) {
+      greet(bytes, kind == 9);
+    } else if (kind == 13) {
+      hub::Delta delta;
+      if (const auto told = hub::parse_to_node(bytes)) delta.reset(told->have());
+      (void)delta.next(job->run(), true);
     } else if (message.mutable_join()->ParseFromString(bytes)) {
       (void)job->join(message.join(), now_ns);
     }

@@ -43,7 +43,20 @@ def frame(kind: int, body: bytes) -> bytes:
     return struct.pack("<HB", len(body), kind) + body
 
 
+def stranger(first: bytes, second: bytes) -> bytes:
+    return bytes([len(first)]) + first + second
+
+
+HELLO = field(1, field(1, 1) + field(2, 1) + field(3, b"n" * 32) + field(4, b"stepscope 0.1.0"))
+CHALLENGE = field(1, field(1, 1) + field(2, b"n" * 32) + field(3, b"stepscope 0.1.0"))
+HAVE = field(4, field(1, field(1, 3) + field(2, 2000) + field(3, 5) + field(4, 1000)))
+
 SEEDS = {
+    "hello": [frame(9, stranger(HELLO, field(2, field(1, b"m" * 32))))],
+    "older": [frame(9, stranger(field(1, field(1, 7) + field(2, 9)), b""))],
+    "challenge": [frame(11, stranger(CHALLENGE, field(3, field(1, b"m" * 32))))],
+    "refused": [frame(11, stranger(field(2, field(1, b"no") + field(2, 1)), b""))],
+    "have": [frame(0, update(3, 0, 9)), frame(13, HAVE)],
     "two_nodes": [frame(0, update(0, 0, 3)), frame(2, update(1, 0, 3)), frame(5, b"")],
     "again": [
         *(frame(0, update(0, 0, 5)), frame(0, update(0, 0, 8))),

@@ -11,6 +11,7 @@ of an undisturbed run. b's monotonic clock is ten hours ahead of a's, and its ra
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import secrets
 import shutil
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ pytestmark = pytest.mark.alone
 
 HERE = Path(__file__).parent
 SCRIPT = HERE / "train_ddp.py"
-STEPS, MS, SLOW_MS = 200, 30, 15
+STEPS, LONG, MS, SLOW_MS = 120, 200, 30, 15
 AHEAD = ("unshare", "--time", "--monotonic", "36000", "--fork", "--kill-child")
 PORT = 7077
 
@@ -40,10 +42,13 @@ def ip(*words: str) -> None:
 
 
 class Hosts:
-    """The namespaces a, b and h, under names of this process."""
+    """The namespaces a, b and h, under names of this process and their own."""
+
+    numbers = itertools.count()
 
     def __init__(self) -> None:
-        self.name = {host: f"ss{os.getpid()}{host}" for host in "abh"}
+        self.id = f"{os.getpid()}x{next(Hosts.numbers)}"
+        self.name = {host: f"ss{self.id}{host}" for host in "abh"}
         self.running: list[subprocess.Popen[Any]] = []
 
     def build(self) -> None:
@@ -51,7 +56,7 @@ class Hosts:
             ip("netns", "add", name)
             ip("-n", name, "link", "set", "lo", "up")
         for net, (left, right) in enumerate(("ab", "ah", "bh"), start=1):
-            one, two = f"{left}{right}{os.getpid()}0", f"{left}{right}{os.getpid()}1"
+            one, two = f"{left}{right}{self.id}y", f"{left}{right}{self.id}z"
             ip("link", "add", one, "type", "veth", "peer", "name", two)
             ends = ((left, one, 1, f"to_{right}"), (right, two, 2, f"to_{left}"))
             for host, device, number, label in ends:
@@ -91,8 +96,8 @@ class Hosts:
         return process
 
 
-@pytest.fixture
-def hosts() -> Iterator[Hosts]:
+@contextlib.contextmanager
+def made_hosts() -> Iterator[Hosts]:
     made = Hosts()
     if os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("skipped: needs root and the ip command for network namespaces")
@@ -107,6 +112,12 @@ def hosts() -> Iterator[Hosts]:
         made.remove()
 
 
+@pytest.fixture
+def hosts() -> Iterator[Hosts]:
+    with made_hosts() as made:
+        yield made
+
+
 class Job:
     """Two nodes in training, a third with the hub. addresses: the hub's, as each node sees it."""
 
@@ -117,6 +128,7 @@ class Job:
         self.secret = secrets.token_hex(32)
         self.token.touch(mode=0o600)
         self.token.write_text(self.secret + "\n")
+        self.summary: dict[str, Any] = {}
         self.hub = self.start_hub()
         self.nodes = {host: self.start_node(host, number) for number, host in enumerate("ab")}
 
@@ -196,53 +208,80 @@ def everything(job: Job) -> None:
         disturb(job)
 
 
-@pytest.mark.parametrize("disturb", [None, everything])
-def test_the_summary_is_that_of_an_undisturbed_run(
-    hosts: Hosts, tmp_path: Path, disturb: Callable[[Job], None] | None
-) -> None:
-    job = Job(hosts, tmp_path)
+def disturbed(hosts: Hosts, folder: Path, disturb: Callable[[Job], None] | None) -> Job:
+    job = Job(hosts, folder, LONG if disturb else STEPS)
     wait_for(lambda: job.steps_at_hub() >= 20, "steps at the hub")
     if disturb is not None:
         disturb(job)
-    summary = job.finish()
-    assert shape(summary) == [(0, STEPS), (1, STEPS)], summary["notices"]
+    return job
+
+
+def on_a_slow_link(hosts: Hosts, folder: Path) -> Job:
+    link = hosts.start(
+        "h", folder / "link", sys.executable, str(HERE / "slow_link.py"), hosts.name["b"],
+        hosts.name["h"], "10.99.4.1", "10.99.4.2", "300", "0.05",
+    )  # fmt: skip
+    assert link.stdout is not None
+    if link.stdout.readline().strip() != "ready":
+        pytest.skip("skipped: needs /dev/net/tun: " + (folder / "link" / "stderr").read_text())
+    return Job(hosts, folder, b="10.99.4.2")
+
+
+SCENARIOS: dict[str, Callable[[Hosts, Path], Job]] = {
+    "undisturbed": lambda hosts, folder: disturbed(hosts, folder, None),
+    "slow link": on_a_slow_link,
+    "everything": lambda hosts, folder: disturbed(hosts, folder, everything),
+    "no agent on b": lambda hosts, folder: Job(hosts, folder, 80, b=""),
+}
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[Job]]:
+    """Each in hosts of its own, two at a time: they mostly sleep. With their summaries."""
+
+    def run(name: str) -> Job:
+        with made_hosts() as made:
+            job = SCENARIOS[name](made, tmp_path_factory.mktemp("job"))
+            job.summary = job.finish()
+            return job
+
+    with ThreadPoolExecutor(2) as pool:
+        return {name: pool.submit(run, name) for name in SCENARIOS}
+
+
+@pytest.mark.parametrize("name", ["undisturbed", "everything"])
+def test_the_summary_is_that_of_an_undisturbed_run(jobs: dict[str, Future[Job]], name: str) -> None:
+    job = jobs[name].result()
+    summary = job.summary
+    assert shape(summary) == [(0, job.steps), (1, job.steps)], summary["notices"]
     assert summary["run"]["exit_code"] == 0
     assert summary["run"]["nodes"] == 2  # of one host name: R14
     assert not [n for n in summary["notices"] if "did not reach" in n]
     assert stragglers(summary) == [1]
     for host in "ab":  # each has the whole run's card and summary, in its own folder
-        own = summary_in(only_run(tmp_path / host))
+        own = summary_in(only_run(job.folder / host))
         assert shape(own) == shape(summary), job.said(host)
-        assert own["run"]["folder"] == str(only_run(tmp_path / host))
+        assert own["run"]["folder"] == str(only_run(job.folder / host))
         assert "2 ranks" in job.said(host)
-        if disturb is None:  # each hears it while it trains, from the hub, and once
+        if name == "undisturbed":  # each hears it while it trains, from the hub, and once
             assert job.said(host).count("found STRAGGLER: rank 1 holds") == 1, job.said(host)
-    for file in tmp_path.rglob("*"):
+    for file in job.folder.rglob("*"):
         if file.is_file() and file != job.token:
             assert job.secret.encode() not in file.read_bytes(), file
 
 
-def test_a_link_of_300_ms_that_loses_5_percent(hosts: Hosts, tmp_path: Path) -> None:
-    link = hosts.start(
-        "h", tmp_path / "link", sys.executable, str(HERE / "slow_link.py"), hosts.name["b"],
-        hosts.name["h"], "10.99.4.1", "10.99.4.2", "300", "0.05",
-    )  # fmt: skip
-    assert link.stdout is not None
-    if link.stdout.readline().strip() != "ready":
-        pytest.skip("skipped: needs /dev/net/tun: " + (tmp_path / "link" / "stderr").read_text())
-    job = Job(hosts, tmp_path, b="10.99.4.2")
-    summary = job.finish()
-    assert shape(summary) == [(0, STEPS), (1, STEPS)], summary["notices"]
-    assert not [n for n in summary["notices"] if "did not reach" in n]
-    assert stragglers(summary) == [1]
-    assert shape(summary_in(only_run(tmp_path / "a"))) == shape(summary)
+def test_a_link_of_300_ms_that_loses_5_percent(jobs: dict[str, Future[Job]]) -> None:
+    job = jobs["slow link"].result()
+    assert shape(job.summary) == [(0, STEPS), (1, STEPS)], job.summary["notices"]
+    assert not [n for n in job.summary["notices"] if "did not reach" in n]
+    assert stragglers(job.summary) == [1]
+    assert shape(summary_in(only_run(job.folder / "a"))) == shape(job.summary)
 
 
 def test_a_node_without_an_agent_is_unseen_and_nobody_is_accused(
-    hosts: Hosts, tmp_path: Path
+    jobs: dict[str, Future[Job]],
 ) -> None:
-    job = Job(hosts, tmp_path, steps=80, b="")
-    summary = job.finish()
+    summary = jobs["no agent on b"].result().summary
     assert shape(summary) == [(0, 80)], summary["notices"]
     accused = {f["code"] for f in summary["findings"]} & {"SYNC_BOUND", "STRAGGLER", "IMBALANCE"}
     assert not accused, summary["findings"]

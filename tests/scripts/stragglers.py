@@ -1,19 +1,22 @@
-"""A DDP loop in which one rank loses a fifth of the step: `stragglers.py FAULT RANK [--steps N]`.
+"""A DDP loop in which one rank after another loses a fifth of the step: `stragglers.py STAGE...`
 
-Each rank's own work is about 60 ms a step, the fault another 12. FAULT: none, input, forward,
-backward, optimizer, between, passing (between, in steps 40 to 99), gc, checkpoint, neighbour, with
-a suffix for the loop: -buffers (BatchNorm), -accumulate (4 micro-steps, each one synchronised),
--fsdp (FSDP2), -fsdp1.
+A stage is FAULT[-LOOP]@RANK and lasts --steps steps. Each rank's own work is about 60 ms a step,
+the fault another 12. FAULT: none, input, forward, backward, optimizer, between, gc, checkpoint,
+faults (of pages, between steps), neighbour (a run of its own: it pins both ranks). LOOP: buffers
+(BatchNorm), accumulate (4 micro-steps, each one synchronised), fsdp (FSDP2), fsdp1.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import io
+import mmap
 import multiprocessing
 import os
 import time
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -75,6 +78,32 @@ def garbage() -> list[Any]:
             return heap
 
 
+class Pages:
+    """Memory that is given back before each use, so that each page of it is a fault again."""
+
+    PAGES = 2000
+
+    def __init__(self) -> None:
+        self.memory = mmap.mmap(-1, self.PAGES * mmap.PAGESIZE, mmap.MAP_PRIVATE)
+        self.memory.madvise(mmap.MADV_NOHUGEPAGE)
+
+    def touch(self) -> None:
+        end = time.perf_counter_ns() + LOST * 1e6
+        while time.perf_counter_ns() < end:
+            self.memory.madvise(mmap.MADV_DONTNEED)
+            self.memory[:: mmap.PAGESIZE] = b"x" * self.PAGES
+
+
+class Stage:
+    def __init__(self, text: str, rank: int) -> None:
+        what, _, at = text.partition("@")
+        self.fault, _, self.loop = what.partition("-")
+        self.slow = self.fault != "none" and int(at) == rank
+
+    def lost(self, fault: str) -> float:
+        return LOST * (self.slow and self.fault == fault)
+
+
 def wrapped(loop: str, model: torch.nn.Module) -> torch.nn.Module:
     if loop == "fsdp":
         return shard(model)
@@ -85,54 +114,60 @@ def wrapped(loop: str, model: torch.nn.Module) -> torch.nn.Module:
     return DistributedDataParallel(model)
 
 
-def train(fault: str, loop: str, slow: bool, steps: int) -> None:
-    lost = {name: LOST * (fault == name and slow) for name in (fault, "input", "forward")}
-    lost |= {name: LOST * (fault == name and slow) for name in ("backward", "optimizer")}
+def train(loop: str, stages: list[Stage], steps: int) -> None:
     micro = 4 if loop == "accumulate" else 1
-    options: dict[str, Any] = {
-        "forward_ms": (FORWARD * (fault != "neighbour") + lost["forward"]) / micro,
-        "backward_ms": (BACKWARD + lost["backward"]) / micro,
-        "batch_norm": loop == "buffers",
-    }
-    make: Any = BusyNet if fault == "neighbour" else Deep if "fsdp" in loop else SlowNet
-    model = wrapped(loop, make(**options))
+    busy_net = stages[0].fault == "neighbour"
+    make: Any = BusyNet if busy_net else Deep if "fsdp" in loop else SlowNet
+    bare = make(batch_norm=loop == "buffers")
+    net = bare.net if isinstance(bare, Deep) else bare
+    model = wrapped(loop, bare)
     optimizer = SlowSGD(model.parameters(), lr=0.01)
-    optimizer.slow_ms = OPTIMIZER + lost["optimizer"]
-    data = SlowData(steps * micro * BATCH, ms=(INPUT + lost["input"]) / BATCH / micro)
-    heap = garbage() if fault == "gc" and slow else []
-    gc.disable()
+    data = SlowData(len(stages) * steps * micro * BATCH)
+    pages = Pages()
+    heap = garbage() if any(stage.lost("gc") for stage in stages) else []
+
+    def begin(stage: Stage) -> None:
+        net.forward_ms = (FORWARD * (not busy_net) + stage.lost("forward")) / micro
+        net.backward_ms = (BACKWARD + stage.lost("backward")) / micro
+        optimizer.slow_ms = OPTIMIZER + stage.lost("optimizer")
+        data.ms = (INPUT + stage.lost("input")) / BATCH / micro
+
+    begin(stages[0])
     for i, (x, y) in enumerate(DataLoader(data, batch_size=BATCH)):
         loss_of(model(x), y).backward()
         if i % micro != micro - 1:
             continue
         optimizer.step()
         optimizer.zero_grad()
-        step = i // micro
-        if slow and (fault == "between" or (fault == "passing" and 40 <= step < 100)):
-            sleep(LOST)
-        if heap:
+        stage = stages[i // micro // steps]
+        sleep(stage.lost("between"))
+        if stage.lost("faults"):
+            pages.touch()
+        if stage.lost("gc"):
             gc.collect()
-        if fault == "checkpoint" and slow:
+        if stage.lost("checkpoint"):
             torch.save({"slow": SlowToPickle(LOST)}, io.BytesIO())
+        if (i + 1) % (micro * steps) == 0 and i + 1 < len(stages) * steps * micro:
+            begin(stages[(i + 1) // micro // steps])
+    del heap
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("fault")
-    parser.add_argument("rank", type=int)
+    parser.add_argument("stages", nargs="+")
     parser.add_argument("--steps", type=int, default=60)
     given = parser.parse_args()
-    fault, _, loop = given.fault.partition("-")
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    slow = fault != "none" and dist.get_rank() == given.rank
+    stages = [Stage(text, dist.get_rank()) for text in given.stages]
     torch.manual_seed(0)
-    if fault == "neighbour":
-        with Neighbours(slow):
-            train(fault, loop, slow, given.steps)
-            dist.barrier()
-    else:
-        train(fault, loop, slow, given.steps)
+    gc.disable()
+    with contextlib.ExitStack() as stack:
+        if stages[0].fault == "neighbour":
+            stack.enter_context(Neighbours(stages[0].slow))
+        for loop, its in groupby(stages, lambda stage: stage.loop):
+            train(loop, list(its), given.steps)
+        dist.barrier()
     leave()
 
 
