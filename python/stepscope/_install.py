@@ -18,6 +18,7 @@ from stepscope.hooks import (
     distributed,
     frameworks,
     lightning,
+    loader_settings,
     modules,
     optimizer,
     profiler,
@@ -26,6 +27,7 @@ from stepscope.hooks import (
 
 _HOOKS: list[tuple[str, Callable[[ModuleType], None]]] = [
     ("torch.utils.data.dataloader", dataloader.install),
+    ("torch.utils.data.dataloader", loader_settings.install),
     ("torch.nn.modules.module", modules.install),
     ("torch.autograd", autograd.install),
     ("torch.optim.optimizer", optimizer.install),

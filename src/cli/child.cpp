@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include "base/text.h"
 #include "cli/install.h"
@@ -28,6 +30,45 @@ bool in_path(const std::string& program, const Environment& environment) {
         0)
       return true;
   return false;
+}
+
+void set_apart(const Fd& output, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(127);
+  ::setsid();
+  const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::dup2(null, 0);
+  ::dup2(output.get(), 1);
+  ::dup2(output.get(), 2);
+}
+
+Started start(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+              const Signals& signals, const Fd* apart) {
+  int report[2];  // closed by a successful exec; else the errno comes through it
+  if (::pipe2(report, O_CLOEXEC) != 0) return {-1, errno};
+  const Fd read_end(report[0]);
+  Fd write_end(report[1]);
+  const std::vector<char*> arguments = pointers(command), variables = pointers(environment);
+  const pid_t self = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return {-1, errno};
+  if (pid == 0) {
+    if (apart != nullptr) set_apart(*apart, self);
+    signals.give_back();
+    ::execvpe(arguments[0], arguments.data(), variables.data());
+    const int error = errno;
+    (void)!::write(write_end.get(), &error, sizeof error);
+    ::_exit(127);
+  }
+  write_end.reset();
+  int error = 0;
+  ssize_t n;
+  do n = ::read(read_end.get(), &error, sizeof error);
+  while (n < 0 && errno == EINTR);
+  if (n != static_cast<ssize_t>(sizeof error)) return {pid, 0};
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return {-1, error};
 }
 
 }  // namespace
@@ -75,29 +116,13 @@ ExecFailure exec_failure(const std::string& program, int error_number) {
 
 Started start_child(const std::vector<std::string>& command,
                     const std::vector<std::string>& environment, const Signals& signals) {
-  int report[2];  // closed by a successful exec; else the errno comes through it
-  if (::pipe2(report, O_CLOEXEC) != 0) return {-1, errno};
-  const Fd read_end(report[0]);
-  Fd write_end(report[1]);
-  const std::vector<char*> arguments = pointers(command), variables = pointers(environment);
-  const pid_t pid = ::fork();
-  if (pid < 0) return {-1, errno};
-  if (pid == 0) {
-    signals.give_back();
-    ::execvpe(arguments[0], arguments.data(), variables.data());
-    const int error = errno;
-    (void)!::write(write_end.get(), &error, sizeof error);
-    ::_exit(127);
-  }
-  write_end.reset();
-  int error = 0;
-  ssize_t n;
-  do n = ::read(read_end.get(), &error, sizeof error);
-  while (n < 0 && errno == EINTR);
-  if (n != static_cast<ssize_t>(sizeof error)) return {pid, 0};
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  return {-1, error};
+  return start(command, environment, signals, nullptr);
+}
+
+Started start_apart(const std::vector<std::string>& command,
+                    const std::vector<std::string>& environment, const Signals& signals,
+                    const Fd& output) {
+  return start(command, environment, signals, &output);
 }
 
 pid_t start_own(const std::vector<std::string>& command, const OwnFds& fds) {

@@ -47,6 +47,11 @@ struct OwnFds {
   int input = -1, output = -1, extra = -1;
 };
 pid_t start_own(const std::vector<std::string>& command, const OwnFds& fds);
+// The same in a session of its own, with an empty stdin and both outputs in `output`. It is asked to
+// end (SIGTERM) when we die.
+Started start_apart(const std::vector<std::string>& command,
+                    const std::vector<std::string>& environment, const Signals& signals,
+                    const Fd& output);
 
 // `stepscope agent --segments FOLDER` with both outputs in a pipe that we read.
 struct StartedAgent {

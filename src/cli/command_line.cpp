@@ -17,6 +17,7 @@ constexpr const char* kAbout =
     "  stepscope run python train.py    observe a run; no edit of train.py\n"
     "  stepscope status                 who is late now, and why\n"
     "  stepscope top                    the same, to watch, in the terminal\n"
+    "  stepscope tune loader -- CMD     try other DataLoader settings in it\n"
     "  stepscope show                   its card again\n"
     "  stepscope compare A B            what changed between two runs, and is it real";
 
@@ -74,6 +75,7 @@ int run_command_line(const std::vector<std::string>& arguments) {
   app.require_subcommand(1);
   std::vector<std::string> command;
   add_run(app, command, action);
+  add_tune(app, command, action);
   add_show(app, action);
   add_simulate(app, action);
   add_status(app, action);
@@ -104,6 +106,12 @@ int run_command_line(const std::vector<std::string>& arguments) {
     command = std::move(split.command);
     words = std::move(split.own);
     words.insert(words.begin(), "run");
+  } else if (words[0] == "tune" && words.size() > 1 && words[1] == "loader") {
+    const CLI::App* loader = find_command(*find_command(app, "tune"), "loader");
+    RunWords split = split_run_words(*loader, {words.begin() + 2, words.end()});
+    command = std::move(split.command);
+    words = std::move(split.own);
+    words.insert(words.begin(), {"tune", "loader"});
   }
   std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
   try {

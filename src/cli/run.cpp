@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/child.h"
+#include "cli/child_environment.h"
 #include "cli/commands.h"
 #include "cli/hub_options.h"
 #include "cli/identity.h"
@@ -188,20 +189,7 @@ std::vector<std::string> child_environment(const Prepared& run,
                                            const Settings& settings,
                                            const Environment& environment) {
   if (run.segment_folder.empty()) return environment_with({});
-  const auto effective = settings.effective();
-  std::vector<std::pair<std::string, std::string>> additions = {
-      {"STEPSCOPE_SEGMENTS", run.segment_folder},
-      {"STEPSCOPE_RUN_ID", run.info.id},
-      {"STEPSCOPE_SEGMENT_KB", effective.at("segment_kb")},
-      {"STEPSCOPE_WORKER_SEGMENT_KB", effective.at("worker_segment_kb")},
-      {"STEPSCOPE_SHM_SHARE", effective.at("shm_share")}};
-  const auto found = environment.find("PYTHONPATH");
-  const std::string before = found == environment.end() ? "" : found->second;
-  const bool already =
-      inject && (before == *inject || before.starts_with(*inject + ":"));  // a run within a run
-  if (inject && !already)
-    additions.emplace_back("PYTHONPATH", before.empty() ? *inject : *inject + ":" + before);
-  return environment_with(additions);
+  return observed_environment(run.segment_folder, run.info.id, inject, settings, environment);
 }
 
 // Every setting with its default.
@@ -325,7 +313,8 @@ RunWords split_run_words(const CLI::App& run, const std::vector<std::string>& wo
     if (!word.starts_with('-')) break;
     out.own.push_back(word);
     const CLI::Option* option = run.get_option_no_throw(word);
-    if (option != nullptr && option->get_items_expected_max() > 0 && i + 1 < words.size())
+    if (option != nullptr && option->get_items_expected_max() > 0 && i + 1 < words.size() &&
+        words[i + 1] != "--")
       out.own.push_back(words[++i]);
   }
   out.command.assign(words.begin() + static_cast<long>(i), words.end());
