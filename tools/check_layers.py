@@ -15,7 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 STAGES = [
     *("base", "model", "wire", "ring", "recorder", "sampler", "agent"),
-    *("engine", "tuner", "simulator", "store", "report", "exporter", "serve", "hub", "web", "cli"),
+    *("engine", "tuner", "simulator", "probe", "store", "report", "exporter"),
+    *("serve", "hub", "web", "cli"),
 ]
 BINDING_STAGES = {"base", "model", "wire", "ring", "recorder", "engine"}
 PUBLIC_STAGES = {"base", "model", "wire", "ring", "recorder"}  # of include/stepscope

@@ -18,6 +18,7 @@ constexpr const char* kAbout =
     "  stepscope status                 who is late now, and why\n"
     "  stepscope top                    the same, to watch, in the terminal\n"
     "  stepscope tune loader -- CMD     try other DataLoader settings in it\n"
+    "  stepscope inspect data PATH      what the storage under it can do\n"
     "  stepscope show                   its card again\n"
     "  stepscope compare A B            what changed between two runs, and is it real";
 
@@ -76,6 +77,7 @@ int run_command_line(const std::vector<std::string>& arguments) {
   std::vector<std::string> command;
   add_run(app, command, action);
   add_tune(app, command, action);
+  add_inspect(app, action);
   add_show(app, action);
   add_simulate(app, action);
   add_status(app, action);

@@ -12,8 +12,8 @@ namespace stepscope::cli {
 using Action = std::function<int()>;
 CLI::App* find_command(CLI::App& app, const std::string& name);  // nullptr when there is none
 
-// The user's command of `run` or `tune loader`: everything from the first word that is no option of ours, or after
-// "--". CLI11 never sees it, so its flags are its own.
+// The user's command of `run` or `tune loader`: everything from the first word that is no option of
+// ours, or after "--". CLI11 never sees it, so its flags are its own.
 struct RunWords {
   std::vector<std::string> own, command;
 };
@@ -33,6 +33,7 @@ void add_serve(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, const std::vector<std::string>& command, Action& action);
+void add_inspect(CLI::App& app, Action& action);
 void add_agent(CLI::App& app, Action& action);  // ours alone: not in --help
 
 }  // namespace stepscope::cli

@@ -52,10 +52,11 @@ class Completer {
     const std::string text =
         option.get_option_text().empty() ? option.get_name(true) : option.get_option_text();
     const auto parts = split(text, '|');
-    for (const std::string_view part : parts) {
+    for (std::string_view part : parts) {
+      if (part.starts_with('[') && part.ends_with(']')) part = part.substr(1, part.size() - 2);
       const bool is_run = part == "RUN" || part == "A" || part == "B" || part == "WHAT";
       if (is_run) runs();
-      if (part == "FILE") out_.files = true;
+      if (part == "FILE" || part == "PATH") out_.files = true;
       if (part == "DIR" || is_run) out_.folders = true;
       if (part == "KEY=VALUE")
         for (const auto& [key, preset] : Settings().effective())
@@ -132,17 +133,26 @@ Completion complete(CLI::App& app, const Words& words) {
   }
   CLI::App* command = find_command(app, words[0]);
   if (command == nullptr || command->get_group().empty()) return completer.take();
-  const Words before(words.begin() + 1, words.end() - 1);
+  size_t depth = 1;
+  for (; !command->get_subcommands(nullptr).empty(); ++depth) {  // tune loader, inspect data
+    if (words.size() == depth + 1) {
+      completer.commands(*command);
+      return completer.take();
+    }
+    command = find_command(*command, words[depth]);
+    if (command == nullptr) return completer.take();
+  }
+  const Words before(words.begin() + static_cast<long>(depth), words.end() - 1);
   const Place place = place_of(*command, before);
-  const bool is_run = words[0] == "run";
-  if (is_run && (place.positional > 0 || place.options_end)) {
+  const bool takes_command = words[0] == "run" || words[0] == "tune";
+  if (takes_command && (place.positional > 0 || place.options_end)) {
     const RunWords split = split_run_words(*command, before);
     completer.command_from(words.size() - 1 - split.command.size());
   } else if (place.value_of != nullptr) {
     completer.value(*place.value_of);
   } else if (last.starts_with('-') && !place.options_end) {
     completer.options(*command, before);
-  } else if (is_run) {
+  } else if (takes_command) {
     completer.command_from(words.size() - 1);
   } else {
     positional(completer, *command, place.positional);

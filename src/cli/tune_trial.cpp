@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +16,7 @@
 #include "base/text.h"
 #include "cli/child.h"
 #include "cli/child_environment.h"
+#include "cli/machine_limits.h"
 #include "cli/observed.h"
 #include "cli/process_tree.h"
 #include "cli/segment_folder.h"
@@ -231,7 +230,7 @@ class Trial {
     const std::vector<sampler::Process> ranks = segments_.rank_processes();
     if (ranks.empty()) return;
     const auto samples = sampler_.sample(ranks, now_ns, node_);
-    if (machine_.cores <= 0) read_limits(ranks.front().pid);
+    if (machine_.cores <= 0) machine_ = machine_limits(ranks.front().pid);
     int64_t workers_bytes = 0;
     double cores = 0;
     bool with_cores = !samples.empty();
@@ -255,22 +254,6 @@ class Trial {
       why_ = "it filled the memory: " + std::to_string(used >> 20) + " of " +
              std::to_string(*machine_.memory_limit_bytes >> 20) + " MiB (" +
              machine_.memory_reason + ")";
-  }
-
-  void read_limits(int32_t pid) {
-    const sampler::Sampler::Cores cores = sampler_.usable_cores(pid);
-    machine_.cores = cores.usable;
-    machine_.cores_reason = cores.reason;
-    const sampler::Sampler::MemoryLimit memory = sampler_.memory_limit(pid);
-    machine_.memory_limit_bytes = memory.bytes;
-    machine_.memory_reason = memory.reason;
-    struct statvfs shm;
-    if (::statvfs("/dev/shm", &shm) == 0)
-      machine_.shm_free_bytes =
-          static_cast<int64_t>(shm.f_bavail) * static_cast<int64_t>(shm.f_frsize);
-    rlimit files;
-    if (::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY)
-      machine_.open_files = static_cast<int64_t>(files.rlim_cur);
   }
 
   std::string too_few() const {

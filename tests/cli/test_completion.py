@@ -74,6 +74,10 @@ def test_words(runs: Path, shell: str) -> None:
     assert ask(shell, runs, "stepscope", "run", "--fail-on", "c") == ["critical"]
     assert ask(shell, runs, "stepscope", "completion", "z") == ["zsh"]
     assert ask(shell, runs, "stepscope", "export", "train-1", "--to", "pe") == ["perfetto"]
+    assert ask(shell, runs, "stepscope", "tune", "lo") == ["loader"]
+    assert ask(shell, runs, "stepscope", "tune", "loader", "--app") == ["--apply-env"]
+    assert "train.py" in ask(shell, runs, "stepscope", "tune", "loader", "python", "tra")
+    assert "train.py" in ask(shell, runs, "stepscope", "inspect", "data", "tra")
     # The user's command: files, and no option of ours.
     assert "train.py" in ask(shell, runs, "stepscope", "run", "python", "tra")
     assert "--json" not in ask(shell, runs, "stepscope", "run", "python", "--js")
