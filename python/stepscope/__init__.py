@@ -22,6 +22,7 @@ from typing import Any
 
 from stepscope._load import Run, load
 from stepscope._stragglers import identify_stragglers
+from stepscope._tune import tune_loader
 
 try:
     from stepscope import _native, _session
@@ -48,6 +49,7 @@ __all__ = [
     "start",
     "stop",
     "trace_step",
+    "tune_loader",
 ]
 
 _step: AbstractContextManager[object] = _native.step_context()

@@ -55,7 +55,7 @@ def _name_of(script: str) -> str:
     )
 
 
-def _binary() -> str:
+def find_binary() -> str:
     package = os.path.dirname(os.path.abspath(__file__))
     for folder in (
         os.path.join(sys.prefix, "bin"),
@@ -83,7 +83,7 @@ def start_agent(ranks: tuple[int, int, int, int]) -> tuple[str, str | None]:
     os.makedirs(folder, mode=0o700, exist_ok=True)
     script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
     command = [
-        _binary(),
+        find_binary(),
         "agent",
         "--detach",
         "--segments",

@@ -91,6 +91,7 @@ int run_command_line(const std::vector<std::string>& arguments) {
   add_doctor(app, action);
   add_completion(app, action);
   add_agent(app, action);
+  add_loader_search(app, action);
 
   std::vector<std::string> words = arguments;
   if (words.empty()) {

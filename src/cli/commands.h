@@ -34,6 +34,8 @@ void add_doctor(CLI::App& app, Action& action);
 void add_completion(CLI::App& app, Action& action);
 void add_tune(CLI::App& app, const std::vector<std::string>& command, Action& action);
 void add_inspect(CLI::App& app, Action& action);
-void add_agent(CLI::App& app, Action& action);  // ours alone: not in --help
+// Ours alone: not in --help.
+void add_agent(CLI::App& app, Action& action);
+void add_loader_search(CLI::App& app, Action& action);
 
 }  // namespace stepscope::cli

@@ -56,6 +56,12 @@ LoaderFacts facts(const json::object& line) {
 
 }  // namespace
 
+LoaderFacts parse_loader(std::string_view object) {
+  json::error_code error;
+  const json::value value = json::parse(json::string_view(object.data(), object.size()), error);
+  return error || !value.is_object() ? LoaderFacts{} : facts(value.get_object());
+}
+
 std::map<int32_t, ProcessFacts> parse_loader_facts(std::string_view lines) {
   std::map<int32_t, ProcessFacts> out;
   for (const std::string_view text : split(lines, '\n')) {

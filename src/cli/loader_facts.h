@@ -34,6 +34,7 @@ struct ProcessFacts {
   std::map<int, LoaderFacts> loaders;  // by number: in the order in which they were made, from 1
   int64_t batch_bytes = 0, batch_tensors = 0;  // of the largest first batch; 0: not known
 };
+LoaderFacts parse_loader(std::string_view object);  // one line of it; what is missing is preset
 std::map<int32_t, ProcessFacts> parse_loader_facts(std::string_view lines);  // by pid
 
 class LoaderVotes {

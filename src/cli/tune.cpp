@@ -16,15 +16,14 @@
 #include "cli/say.h"
 #include "cli/tune_progress.h"
 #include "cli/tune_result.h"
+#include "cli/tune_search.h"
 #include "cli/tune_trial.h"
-#include "model/facts.h"
-#include "tuner/search.h"
 
 namespace stepscope::cli {
 namespace {
 
 constexpr double kLeastPatienceS = 60, kPatienceOfOwn = 4;
-constexpr double kInputMatters = 0.10;  // below it idle cores say nothing of the workers
+constexpr int kGuess = 7;  // trials, before anything is known
 
 struct TuneOptions {
   std::string output, apply_file;
@@ -63,42 +62,6 @@ int apply(const std::string& file, const std::vector<std::string>& command) {
   return run_with(*tuned, command);
 }
 
-// What may be tried, as the first run showed it; what may not is noted.
-tuner::Space space_of(const TrialResult& own, std::vector<std::string>& notes) {
-  tuner::Space space;
-  const auto& loaders = own.process.loaders;
-  const LoaderFacts& first = loaders.at(own.training.front());
-  space.user = first.settings;
-  space.pin = (own.facts & kFactAccelerator) != 0;
-  space.batch_wise = true;
-  for (const int number : own.training) {
-    const auto found = loaders.find(number);
-    if (found == loaders.end()) continue;
-    const LoaderFacts& loader = found->second;
-    space.change_workers = space.change_workers && (!loader.iterable || loader.shares_out);
-    space.persist = space.persist && !loader.keeps_epoch;
-    space.batch_wise = space.batch_wise && loader.batch_wise;
-    space.limit_threads = space.limit_threads || loader.threaded;
-    if (loader.settings != first.settings)
-      notes.push_back(
-          "several loaders feed the loop, with settings of their own: each trial gives "
-          "all of them the same");
-  }
-  if (space.user.multiprocessing_context == "spawn") space.contexts = {"forkserver"};
-  if (!space.change_workers)
-    notes.push_back(
-        fmt::format("num_workers stays as it is: {} is an IterableDataset that does not "
-                    "ask get_worker_info(), so every worker would repeat it",
-                    first.dataset));
-  if (!space.persist)
-    notes.push_back(
-        fmt::format("persistent_workers was not tried: {} keeps its epoch in itself, "
-                    "and a living worker would not hear of the next",
-                    first.dataset));
-  if (!space.pin) notes.push_back("pin_memory was not tried: no parameters on an accelerator");
-  return space;
-}
-
 // The tuner's state while trials go on.
 class Tuning {
  public:
@@ -112,7 +75,7 @@ class Tuning {
                  .inject = inject_,
                  .measure_s = options_.seconds}),
         progress_(options_.quiet) {
-    result_.command = std::move(command);
+    command_ = std::move(command);
   }
 
   // An Error: nothing can be said. Else the exit code.
@@ -121,33 +84,24 @@ class Tuning {
       return Error{"the Python part of stepscope was not found beside " + own_path(),
                    "install it again (pip install .), or set STEPSCOPE_HOME"};
     const int64_t begin_ns = monotonic_ns();
-    auto own = one({.settings = {}, .steps = options_.steps, .own = true}, 7);
+    auto own = one({.settings = {}, .steps = options_.steps, .own = true}, nullptr);
     if (!own) return own.error();
     if (own->signal != 0) return 128 + own->signal;
     if (const Status usable = check(*own); !usable) return usable.error();
-    result_.loaders = own->training;
-    result_.dataset = own->process.loaders.at(own->training.front()).dataset;
-    tuner::Search search(space_of(*own, result_.notes),
-                         {.steps = options_.steps, .most_trials = options_.max_trials});
-    steps_per_epoch_ =
-        static_cast<double>(own->process.loaders.at(own->training.front()).steps_per_epoch);
     runner_.set_patience(std::max(kLeastPatienceS, kPatienceOfOwn * own->seconds));
-    tell(search, std::move(*own));
+    TuneSearch search(std::move(*own),
+                      {.steps = options_.steps, .most_trials = options_.max_trials});
     int signal = 0;
     while (const auto request = search.next()) {
-      auto trial = one(*request, search.expected_trials());
+      auto trial = one(*request, &search);
       if (!trial) return trial.error();
       signal = trial->signal;
       if (signal != 0) break;
-      tell(search, std::move(*trial));
+      search.tell(std::move(*trial));
     }
-    result_.space = search.space();
-    result_.trials = search.trials();
-    result_.own = search.own();
-    result_.best = search.best();
-    result_.best_rate = search.rate(result_.best);
-    result_.stopped_because = signal != 0 ? "interrupted" : tuner::stop_code(search.stop());
-    result_.seconds = static_cast<double>(monotonic_ns() - begin_ns) / 1e9;
+    const double seconds = static_cast<double>(monotonic_ns() - begin_ns) / 1e9;
+    result_ = search.result(signal != 0, seconds);
+    result_.command = command_;
     return signal != 0 ? 128 + signal : kFine;
   }
 
@@ -155,13 +109,14 @@ class Tuning {
   void give_back() const { signals_.give_back(); }
 
  private:
-  Result<TrialResult> one(const tuner::Request& request, int expected) {
+  // search: nullptr for the first, of which nothing is known.
+  Result<TrialResult> one(const tuner::Request& request, const TuneSearch* search) {
     TrialRequest trial{
-        .loader = request.own ? "" : loader_variable(result_.loaders, request.settings),
+        .loader = request.own ? "" : loader_variable(search->loaders(), request.settings),
         .settings = request.settings,
         .steps = request.steps,
-        .steps_per_epoch = steps_per_epoch_};
-    progress_.begin(++trials_, expected,
+        .steps_per_epoch = search == nullptr ? 0 : search->steps_per_epoch()};
+    progress_.begin(++trials_, search == nullptr ? kGuess : search->expected_trials(),
                     request.own ? "your own settings" : tuner::as_arguments(request.settings),
                     request.steps);
     auto result = runner_.run(
@@ -187,35 +142,13 @@ class Tuning {
                  "for other sources of batches there is nothing to tune; see: stepscope run ..."};
   }
 
-  void tell(tuner::Search& search, TrialResult trial) {
-    seen_.memory_used_bytes = std::max(seen_.memory_used_bytes, trial.seen.memory_used_bytes);
-    seen_.rank_bytes = std::max(seen_.rank_bytes, trial.seen.rank_bytes);
-    seen_.worker_bytes = std::max(seen_.worker_bytes, trial.seen.worker_bytes);
-    seen_.batch_bytes = std::max(seen_.batch_bytes, trial.seen.batch_bytes);
-    seen_.batch_tensors = std::max(seen_.batch_tensors, trial.seen.batch_tensors);
-    if (tuner::rate_of({trial.run}).input_share > kInputMatters)
-      seen_.workers_wait = seen_.workers_wait || trial.seen.workers_wait;
-    if (machine_.cores <= 0) machine_ = trial.machine;
-    const tuner::LoaderSettings& own = search.space().user;
-    result_.limits = tuner::limits(machine_, seen_, std::max(2, own.prefetch_factor));
-    const int by_cores = machine_.cores > 0
-                             ? std::max(1, static_cast<int>(machine_.cores / machine_.local_ranks))
-                             : 0;
-    search.allow({.workers = tuner::most_workers(result_.limits, own.num_workers),
-                  .crowded_above = by_cores,
-                  .queued = tuner::most_queued(machine_, seen_).value_or(INT64_MAX)});
-    search.tell(std::move(trial.run), trial.seconds);
-  }
-
   TuneOptions options_;
   Signals signals_;
   std::optional<std::string> inject_;
   TrialRunner runner_;
   TuneProgress progress_;
+  std::vector<std::string> command_;
   TuneResult result_;
-  tuner::Machine machine_;
-  tuner::Seen seen_;
-  double steps_per_epoch_ = 0;
   int trials_ = 0;
 };
 

@@ -9,23 +9,10 @@
 #include "base/text.h"
 
 namespace stepscope::cli {
-namespace {
 
 namespace json = boost::json;
 
-json::object settings_json(const tuner::LoaderSettings& s) {
-  const bool workers = s.num_workers > 0;
-  return {{"num_workers", s.num_workers},
-          {"prefetch_factor", workers ? json::value(s.prefetch_factor) : json::value(nullptr)},
-          {"persistent_workers", s.persistent_workers},
-          {"pin_memory", s.pin_memory},
-          {"batch_wise", s.batch_wise},
-          {"worker_threads",
-           s.worker_threads > 0 ? json::value(s.worker_threads) : json::value(nullptr)},
-          {"multiprocessing_context", s.multiprocessing_context.empty()
-                                          ? json::value(nullptr)
-                                          : json::value(s.multiprocessing_context)}};
-}
+namespace {
 
 json::value known(const tuner::Rate& rate, double value) {
   return rate.steps > 0 ? json::value(value) : json::value(nullptr);
@@ -149,6 +136,20 @@ const json::object* object_at(const json::object& object, const char* key) {
 }
 
 }  // namespace
+
+json::object settings_json(const tuner::LoaderSettings& s) {
+  const bool workers = s.num_workers > 0;
+  return {{"num_workers", s.num_workers},
+          {"prefetch_factor", workers ? json::value(s.prefetch_factor) : json::value(nullptr)},
+          {"persistent_workers", s.persistent_workers},
+          {"pin_memory", s.pin_memory},
+          {"batch_wise", s.batch_wise},
+          {"worker_threads",
+           s.worker_threads > 0 ? json::value(s.worker_threads) : json::value(nullptr)},
+          {"multiprocessing_context", s.multiprocessing_context.empty()
+                                          ? json::value(nullptr)
+                                          : json::value(s.multiprocessing_context)}};
+}
 
 std::string tuned_json(const TuneResult& result) {
   json::array trials, limits, command, loaders, notes;

@@ -4,6 +4,7 @@
 // gives an Error that names the file.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct TuneResult {
 
 std::string tuned_json(const TuneResult& result);
 std::string tuned_table(const TuneResult& result, const std::string& next_command);
+
+boost::json::object settings_json(const tuner::LoaderSettings& settings);
 
 // STEPSCOPE_LOADER for these settings (hooks/loader_settings.py).
 std::string loader_variable(const std::vector<int>& loaders, const tuner::LoaderSettings& settings);

@@ -16,20 +16,18 @@
 #include "base/text.h"
 #include "cli/child.h"
 #include "cli/child_environment.h"
-#include "cli/machine_limits.h"
 #include "cli/observed.h"
 #include "cli/process_tree.h"
 #include "cli/segment_folder.h"
-#include "sampler/sampler.h"
+#include "cli/trial_watch.h"
+#include "tuner/loop.h"
 
 namespace stepscope::cli {
 namespace {
 
 constexpr int64_t kMs = 1'000'000, kSecond = 1'000'000'000;
-constexpr int64_t kPollNs = 20 * kMs, kSampleNs = 500 * kMs;
+constexpr int64_t kPollNs = 20 * kMs;
 constexpr int64_t kCheckpointNs = 120 * kSecond;  // the longest that its end is waited for
-constexpr int kLeastSteps = 8, kMostWarmup = 24, kFirstSteps = 3;
-constexpr double kMemoryFull = 0.95;
 constexpr size_t kOutputBytes = 4096;
 
 double ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
@@ -38,11 +36,6 @@ double mean(const std::vector<double>& values) {
   return values.empty() ? 0
                         : std::accumulate(values.begin(), values.end(), 0.0) /
                               static_cast<double>(values.size());
-}
-
-// What was queued while the loop did other things than to take it is not how fast it comes.
-int warmup_of(const tuner::LoaderSettings& settings) {
-  return kFirstSteps + std::min(settings.num_workers * settings.prefetch_factor, kMostWarmup);
 }
 
 bool measured(const StepSample& step, int warmup) {
@@ -58,20 +51,14 @@ int64_t apart_ns(const StepSample& step) {
 
 tuner::LoopRun figures(const RankHistory& rank, const TrialRequest& request) {
   tuner::LoopRun run;
-  const int warmup = warmup_of(request.settings);
-  std::vector<double> later_starts;
-  double first_start = 0;
+  const int warmup = tuner::warmup_of(request.settings);
+  std::vector<double> start_ms;
   int64_t first_at = 0, last_at = 0;
-  int starts = 0;
   for (const StepSample& step : rank.raw) {
     if (const int64_t start = step.parts.epoch_start_ns; start > 0 && !step.failed) {
       last_at = step.step;
-      if (starts++ == 0) {
-        first_start = ms(start);
-        first_at = step.step;
-      } else {
-        later_starts.push_back(ms(start));
-      }
+      if (start_ms.empty()) first_at = step.step;
+      start_ms.push_back(ms(start));
       continue;
     }
     if (!measured(step, warmup)) continue;
@@ -79,11 +66,10 @@ tuner::LoopRun figures(const RankHistory& rank, const TrialRequest& request) {
     run.wait_ms.push_back(ms(step[Phase::kInput]));
   }
   run.steps_per_epoch = request.steps_per_epoch;
-  if (run.steps_per_epoch <= 0 && starts > 1)
-    run.steps_per_epoch = static_cast<double>(last_at - first_at) / (starts - 1);
-  const bool comes_again = request.settings.num_workers > 0 && !request.settings.persistent_workers;
-  const double start = !later_starts.empty() ? mean(later_starts) : comes_again ? first_start : 0;
-  if (start > 0) run.epoch_start_ms = std::max(0.0, start - mean(run.wait_ms));
+  if (run.steps_per_epoch <= 0 && start_ms.size() > 1)
+    run.steps_per_epoch =
+        static_cast<double>(last_at - first_at) / static_cast<double>(start_ms.size() - 1);
+  tuner::add_epoch_starts(run, request.settings, start_ms);
   return run;
 }
 
@@ -124,6 +110,7 @@ class Trial {
       : request_(request),
         folder_(std::move(folder)),
         segments_(folder_),
+        watch_(request.settings.num_workers),
         measure_ns_(static_cast<int64_t>(measure_s * 1e9)),
         patience_ns_(static_cast<int64_t>(start_s * 1e9)) {
     begin_ns_ = moved_ns_ = monotonic_ns();
@@ -132,7 +119,8 @@ class Trial {
   // Reads what came. False: enough, or it cannot go on.
   bool poll(int64_t now_ns) {
     read(now_ns);
-    if (now_ns - sampled_ns_ >= kSampleNs) sample(now_ns);
+    watch_.poll(segments_.rank_processes(), now_ns, first_ns_ > 0);
+    why_ = watch_.full();
     if (!why_.empty()) return false;
     if (now_ns - moved_ns_ > patience_ns_) {
       why_ = "no step in " + std::to_string(patience_ns_ / kSecond) + " s";
@@ -153,7 +141,7 @@ class Trial {
   int steps() const {
     int least = run_.ranks.empty() ? 0 : INT32_MAX;
     for (const RankHistory& rank : run_.ranks)
-      least = std::min(least, counted(rank, warmup_of(request_.settings)));
+      least = std::min(least, counted(rank, tuner::warmup_of(request_.settings)));
     return least;
   }
   double measured_s(int64_t now_ns) const {
@@ -182,22 +170,16 @@ class Trial {
     if (out.run.failed.empty() && static_cast<int>(out.run.step_ms.size()) < few())
       out.run.failed = too_few();
     if (!out.run.failed.empty()) out.run.step_ms = out.run.wait_ms = {};
-    out.machine = machine_;
+    out.machine = watch_.machine();
     out.machine.local_ranks = std::max(1, out.ranks);
-    seen_.batch_bytes =
-        out.process.batch_bytes > 0 ? std::optional(out.process.batch_bytes) : std::nullopt;
-    seen_.batch_tensors = std::max<int64_t>(1, out.process.batch_tensors);
-    const double busy = std::min(
-        machine_.cores,
-        static_cast<double>(std::max(1, request_.settings.num_workers) * out.machine.local_ranks));
-    seen_.workers_wait =
-        used_cores_.count > 0 && used_cores_.average().value_or(0) < tuner::kIdleShare * busy;
-    out.seen = seen_;
+    out.seen = watch_.seen(out.machine.local_ranks);
+    if (out.process.batch_bytes > 0) out.seen.batch_bytes = out.process.batch_bytes;
+    out.seen.batch_tensors = std::max<int64_t>(1, out.process.batch_tensors);
     return out;
   }
 
  private:
-  int few() const { return std::min(kLeastSteps, request_.steps); }
+  int few() const { return std::min(tuner::kLeastSteps, request_.steps); }
 
   void read(int64_t now_ns) {
     votes_.poll(folder_);
@@ -225,37 +207,6 @@ class Trial {
     return false;
   }
 
-  void sample(int64_t now_ns) {
-    sampled_ns_ = now_ns;
-    const std::vector<sampler::Process> ranks = segments_.rank_processes();
-    if (ranks.empty()) return;
-    const auto samples = sampler_.sample(ranks, now_ns, node_);
-    if (machine_.cores <= 0) machine_ = machine_limits(ranks.front().pid);
-    int64_t workers_bytes = 0;
-    double cores = 0;
-    bool with_cores = !samples.empty();
-    for (const auto& [rank, sample] : samples) {
-      workers_bytes += sample.worker_pss_bytes.value_or(0);
-      with_cores = with_cores && sample.cpu_cores.has_value();
-      cores += sample.cpu_cores.value_or(0);
-      if (sample.anon_bytes)
-        seen_.rank_bytes = std::max(seen_.rank_bytes.value_or(0), *sample.anon_bytes);
-      if (const int workers = request_.settings.num_workers;
-          workers > 0 && sample.worker_pss_bytes.value_or(0) > 0)
-        seen_.worker_bytes =
-            std::max(seen_.worker_bytes.value_or(0), *sample.worker_pss_bytes / workers);
-    }
-    if (first_ns_ > 0 && with_cores) used_cores_.add(cores);
-    if (node_.memory_bytes.count == 0) return;
-    const auto used = static_cast<int64_t>(node_.memory_bytes.peak);
-    seen_.memory_used_bytes = std::max<int64_t>(0, used - workers_bytes);
-    if (machine_.memory_limit_bytes &&
-        static_cast<double>(used) > kMemoryFull * static_cast<double>(*machine_.memory_limit_bytes))
-      why_ = "it filled the memory: " + std::to_string(used >> 20) + " of " +
-             std::to_string(*machine_.memory_limit_bytes >> 20) + " MiB (" +
-             machine_.memory_reason + ")";
-  }
-
   std::string too_few() const {
     if (run_.ranks.empty()) {
       const auto log = read_file(folder_ + "/boot.log");
@@ -263,7 +214,7 @@ class Trial {
       return reasons.empty() ? "no training step was seen" : reasons.front();
     }
     return "only " + std::to_string(steps()) + " steps after " +
-           std::to_string(warmup_of(request_.settings)) + " of warm-up";
+           std::to_string(tuner::warmup_of(request_.settings)) + " of warm-up";
   }
 
   const TrialRequest& request_;
@@ -272,14 +223,10 @@ class Trial {
   agent::Batch batch_;
   LoaderVotes votes_;
   RunHistory run_;
-  sampler::Sampler sampler_;
-  NodeHistory node_;
-  tuner::Machine machine_;
-  tuner::Seen seen_;
-  Gauge used_cores_;
+  TrialWatch watch_;
   std::string why_;
   int64_t measure_ns_, patience_ns_;
-  int64_t begin_ns_ = 0, first_ns_ = 0, done_ns_ = 0, moved_ns_ = 0, sampled_ns_ = 0;
+  int64_t begin_ns_ = 0, first_ns_ = 0, done_ns_ = 0, moved_ns_ = 0;
   int64_t seen_steps_ = 0;
 };
 

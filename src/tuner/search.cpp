@@ -4,10 +4,11 @@
 #include <cmath>
 #include <utility>
 
+#include "tuner/loop.h"
+
 namespace stepscope::tuner {
 namespace {
 
-constexpr int kLeastSteps = 8;
 constexpr int kMostFailures = 2;  // in a row: workers cannot be had here
 constexpr double kStartMatters = 0.02;
 constexpr double kLeastGain = 0.04;
@@ -161,6 +162,11 @@ int Search::workers_asked_for() const {
 }
 
 std::optional<Request> Search::decide() {
+  if (options_.exhaustive) {
+    for (const LoaderSettings& settings : grid(space_))
+      if (!tried(settings)) return wholly(settings);
+    return std::nullopt;
+  }
   if (fine(front()) && stage_ < Stage::kVariants)
     stage_ = space_.pin ? Stage::kVariants : Stage::kFinals;
   switch (stage_) {

@@ -34,6 +34,7 @@ inline constexpr int kRounds = 3;
 struct Options {
   int steps = 60;  // of a whole run
   int most_trials = 40;
+  bool exhaustive = false;  // every combination once, for comparison: most_trials stays
 };
 
 struct Request {

@@ -1,7 +1,8 @@
 """Loops whose input has a known cause, for `stepscope tune loader`: KIND [STEPS] [BATCH_MS].
 
 Writes below $RECORD, if set, a file a process: a line with the settings that its loaders have, then
-one a batch with its sample numbers. $CRASH_WITH_WORKERS=1: raises when its loader has workers.
+one a batch with its sample numbers. $CRASH_WITH_WORKERS=1: raises when its loader has workers. KIND
+in_code calls tune_loader first.
 """
 
 from __future__ import annotations
@@ -76,6 +77,11 @@ def main() -> None:
         dataset = Rows(0, cpu=False)
     else:
         dataset = Rows(sample, cpu=kind == "cpu")
+    if kind == "in_code":
+        from stepscope import tune_loader
+
+        best = tune_loader(dataset, steps=8, max_trials=2, batch_size=BATCH)
+        print(json.dumps(best), flush=True)
     validation = DataLoader(Rows(0, cpu=False, length=2 * BATCH), batch_size=BATCH)
     options = {"batch_size": BATCH, **options}
     loader = DataLoader(dataset, **options)

@@ -144,12 +144,12 @@ def test_settings_that_crash_lose(tuned: dict[str, Ran]) -> None:
 def test_all_ranks_get_the_same(tuned: dict[str, Ran]) -> None:
     ran = tuned["ranks"].finished()
     found = told(ran)
-    assert found["best"]["settings"]["num_workers"] > 0
     assert "2 ranks" in found["limits"][0]["arithmetic"]
     by_workers: dict[int, list[int]] = {}
     for settings, _ in recorded(ran.folder):
         by_workers.setdefault(settings["workers"], []).append(settings["rank"])
     assert len(by_workers) == len(found["trials"]) == 2
+    assert max(by_workers) > 0
     assert all(sorted(ranks) == [0, 1] for ranks in by_workers.values())
 
 

@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterator
 from types import CodeType, ModuleType
 from typing import Any
 
-from stepscope.hooks.dataloader import loader_number
-
 _EPOCH_NAMES = ("epoch", "_epoch", "current_epoch", "cur_epoch")
 _MOST_LAYERS = 8  # of wrappers such as Subset
 
@@ -65,7 +63,7 @@ def _wanted() -> dict[str, Any] | None:
         return None
 
 
-def _arguments(given: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+def arguments(given: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
     """The arguments of DataLoader.__init__ with these settings in their place."""
     out = dict(given)
     workers = int(wanted.get("num_workers", out.get("num_workers", 0)))
@@ -234,6 +232,8 @@ def install(module: ModuleType) -> None:
     tuning = os.environ.get("STEPSCOPE_TUNE") == "1"
     if wanted is None and not tuning:
         return
+    from stepscope.hooks.dataloader import loader_number  # needs the extension
+
     loader: Any = module.DataLoader
     original: Any = loader.__init__
     signature = inspect.signature(original)
@@ -247,7 +247,7 @@ def install(module: ModuleType) -> None:
             bound = signature.bind(self, *args, **kwargs)
             given = dict(bound.arguments)
             given.pop("self")
-            args, kwargs = (), _arguments(given, wanted)
+            args, kwargs = (), arguments(given, wanted)
         original(self, *args, **kwargs)
         if tuning:
             try:
