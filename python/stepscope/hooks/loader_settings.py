@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, ModuleType
 from typing import Any
 
-_EPOCH_NAMES = ("epoch", "_epoch", "current_epoch", "cur_epoch")
-_MOST_LAYERS = 8  # of wrappers such as Subset
+from stepscope.hooks import loading
 
 
 class LimitThreads:
@@ -112,24 +111,6 @@ def _go_batch_wise(arguments: dict[str, Any]) -> None:
     arguments["collate_fn"] = as_it_is
 
 
-def _layers(dataset: Any) -> Iterator[Any]:
-    """The dataset, and what it wraps."""
-    for _ in range(_MOST_LAYERS):
-        if dataset is None:
-            return
-        yield dataset
-        dataset = getattr(dataset, "__dict__", {}).get("dataset")
-
-
-def _keeps_epoch(dataset: Any) -> bool:
-    """Whether the samples may depend on an epoch that a living worker would not hear of."""
-    return any(
-        callable(getattr(layer, "set_epoch", None))
-        or any(name in getattr(layer, "__dict__", {}) for name in _EPOCH_NAMES)
-        for layer in _layers(dataset)
-    )
-
-
 def _names_in(code: CodeType) -> Iterator[str]:
     yield from code.co_names
     for constant in code.co_consts:
@@ -139,7 +120,7 @@ def _names_in(code: CodeType) -> Iterator[str]:
 
 def _shares_out(dataset: Any) -> bool:
     """Whether an iterable dataset asks which worker it is in, so that workers do not repeat it."""
-    for layer in _layers(dataset):
+    for layer in loading.datasets(dataset):
         for cls in type(layer).__mro__:
             if cls.__module__.startswith("torch.utils.data"):
                 continue
@@ -172,7 +153,7 @@ def describe(loader: Any) -> dict[str, Any]:
         "dataset": type(loader.dataset).__name__,
         "iterable": iterable,
         "shares_out": _shares_out(loader.dataset) if iterable else True,
-        "keeps_epoch": _keeps_epoch(loader.dataset),
+        "keeps_epoch": loading.keeps_epoch(loader.dataset),
         "batch_wise": loader.batch_sampler is not None
         and _plain_rows(loader.dataset, loader.collate_fn),
         "threaded": "cv2" in sys.modules,

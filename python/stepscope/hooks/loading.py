@@ -22,6 +22,7 @@ from stepscope import _native, _session
 from stepscope._after_import import after_import
 
 _MOST_LOADERS = 15  # of one process at a time; others are not looked into
+_EPOCH_NAMES = ("epoch", "current_epoch", "cur_epoch")
 _MOST_OBJECTS, _MOST_ITEMS, _MOST_DEPTH = 400, 64, 6  # of a dataset, looked at for transforms
 
 # A loader made anew each epoch with the same set-up has the number of the one before, if that is
@@ -83,10 +84,10 @@ def epoch_begins(loader: Any) -> None:
         (_native.LOADER_PERSISTENT, loader.persistent_workers),
         (_native.LOADER_PINNED, loader.pin_memory and _accelerated()),
         (_native.LOADER_ITERABLE, loader._dataset_kind == _ITERABLE),
-        (_native.LOADER_OWN_EPOCH, any(map(_keeps_epoch, _datasets(loader.dataset)))),
+        (_native.LOADER_OWN_EPOCH, keeps_epoch(loader.dataset)),
         (_native.LOADER_ANY_ORDER, not getattr(loader, "in_order", True)),
         (_native.LOADER_SPAWNED, loader.num_workers > 0 and _start_method(context) != "fork"),
-        (_native.LOADER_HANDLES, any(map(_holds_handles, _datasets(loader.dataset)))),
+        (_native.LOADER_HANDLES, any(map(_holds_handles, datasets(loader.dataset)))),
         (_native.LOADER_SPLITS, _splits(loader)),
     ):
         flags |= flag if holds else 0
@@ -191,7 +192,7 @@ def _is_dataset(thing: Any) -> bool:
     return not plain and (hasattr(kind, "__getitem__") or hasattr(kind, "__iter__"))
 
 
-def _datasets(dataset: Any) -> Iterator[Any]:
+def datasets(dataset: Any) -> Iterator[Any]:
     """The dataset and those that it wraps: Subset, ConcatDataset, one's own."""
     waiting, seen = [dataset], {id(dataset)}
     while waiting and len(seen) < _MOST_ITEMS:
@@ -204,18 +205,22 @@ def _datasets(dataset: Any) -> Iterator[Any]:
                     waiting.append(inner)
 
 
-def _keeps_epoch(dataset: Any) -> bool:
-    kind = cast(Any, type(dataset))
-    return hasattr(kind, "set_epoch") or any(
-        name.lstrip("_") in ("epoch", "current_epoch") and type(value) is int
-        for name, value in _attributes(dataset)
+def keeps_epoch(dataset: Any) -> bool:
+    """Whether the samples may depend on an epoch that a living worker would not hear of."""
+    return any(
+        hasattr(cast(Any, type(layer)), "set_epoch")
+        or any(
+            name.lstrip("_") in _EPOCH_NAMES and type(value) is int
+            for name, value in _attributes(layer)
+        )
+        for layer in datasets(dataset)
     )
 
 
 def _splits(loader: Any) -> bool:
     """Whether workers may learn which part is theirs without asking get_worker_info."""
     told = loader.worker_init_fn is not None
-    return told or any("datapipe" in type(one).__module__ for one in _datasets(loader.dataset))
+    return told or any("datapipe" in type(one).__module__ for one in datasets(loader.dataset))
 
 
 def _holds_handles(dataset: Any) -> bool:
@@ -281,7 +286,7 @@ class _Search:
             self.found.append((thing, held, place))
 
     def dataset(self, dataset: Any) -> None:
-        for thing in _datasets(dataset):
+        for thing in datasets(dataset):
             for name, value in _attributes(thing):
                 if _items(value):
                     self.container(value, 0)
