@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from observing import STEPSCOPE, Ran, environment, script, together
 
-LIMIT = 1 << 30
+LIMIT = 3 << 28
+WARNING = 0.7  # a group that is nearly full may be out of memory at any time
 
 
 def own_group() -> Path | None:
@@ -75,7 +76,20 @@ def observe_in(group: Group, folder: Path, how: str) -> Ran:
     enter = f'echo $$ > "{group.own}/cgroup.procs" && exec "$@"'
     run = folder / "run"
     done = subprocess.run(
-        ["sh", "-c", enter, "sh", STEPSCOPE, "run", "--run-dir", str(run), "--", *command],
+        [
+            "sh",
+            "-c",
+            enter,
+            "sh",
+            STEPSCOPE,
+            "run",
+            "--run-dir",
+            str(run),
+            "--set",
+            f"memory_pressure_warning={WARNING}",
+            "--",
+            *command,
+        ],
         cwd=folder,
         env=environment(folder),
         stdin=subprocess.DEVNULL,
@@ -130,7 +144,7 @@ def test_D14_page_cache_is_not(runs: dict[str, Ran]) -> None:
     assert ran.measured is not None
     assert ran.measured["used"] > 0.9 * LIMIT, "the group was full, by its own count"
     peak = ran.summary["resources"]["memory"]["peak"]
-    assert peak < 0.9 * LIMIT
+    assert peak < WARNING * LIMIT
 
 
 def test_D15_the_kernels_count_is_the_evidence(runs: dict[str, Ran]) -> None:

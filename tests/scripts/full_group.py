@@ -1,7 +1,7 @@
-"""Trains while its memory group is almost full: full_group.py USAGE STAT LIMIT held|cached.
+"""Trains while its memory group is full: full_group.py USAGE STAT LIMIT held|cached.
 
-USAGE, STAT: the group's files. Fills it almost to LIMIT bytes: with memory that the process
-holds, or with a file that it wrote, which the kernel can give back.
+USAGE, STAT: the group's files. Fills three quarters of LIMIT bytes with memory that the process
+holds, or nearly all of it with a file that it wrote, which the kernel can give back.
 """
 
 import sys
@@ -25,7 +25,7 @@ def held() -> int:
 blocks: list[bytearray] = []
 file = tempfile.TemporaryFile(dir=Path.cwd())  # noqa: SIM115
 full = {
-    "held": lambda: held() > 0.92 * limit,
+    "held": lambda: held() > 0.75 * limit,
     "cached": lambda: int(usage.read_text()) > 0.96 * limit,
 }[how]
 while not full():
