@@ -7,16 +7,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-build() {  # FOLDER SANITIZERS TEST...
-  cmake -S . -B "build/$1" -G Ninja -DSTEPSCOPE_TESTS=ON -DSTEPSCOPE_PYTHON=OFF -DSTEPSCOPE_SANITIZE="$2" \
-    -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1" >/dev/null
-  folder=build/$1
-  shift 2
-  ninja -C "$folder" -j2 "$@" >"$folder/build.log" 2>&1 || { cat "$folder/build.log"; exit 1; }
-}
-
-build tsan thread ring_test recorder_test hub_test
-build asan address,undefined ring_test recorder_test agent_test
+tests/build_sanitized.sh tsan ring_test recorder_test hub_test
+tests/build_sanitized.sh asan ring_test recorder_test agent_test
 export TSAN_OPTIONS=halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1
 build/tsan/ring_test --gtest_brief=1 --gtest_filter=-Writer.ThreadAgainstTheRealReader
 build/tsan/recorder_test --gtest_brief=1 --gtest_filter=-KillNine.*:RecorderFork.*
