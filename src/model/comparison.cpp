@@ -28,7 +28,6 @@ class Writer {
   void items(const T& list) {
     number(list.size());
   }
-  static constexpr bool kReads = false;
   bool good() const { return true; }
 
  private:
