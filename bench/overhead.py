@@ -12,7 +12,7 @@ through them costs) and null_us (off - off), the median over all rounds of the d
 within a round, for a model of 13 modules, and the same for one of 400 modules and for 13 modules
 under DDP with the ready hook armed (one rank: the hooks' cost does not depend on others). Where
 memory happens to lie decides about some microseconds a step, for better or worse, as long as a
-process lives: so each figure is the median of five processes.
+process lives: so each figure is the median of nine processes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from typing import Any
 
 BLOCK = 25
 SETTLE = 10  # steps after a switch: caches, and the slots of classes without a root are taken out
-PROCESSES = 5
+PROCESSES = 9
 
 
 def build(modules: int, ddp: bool, folder: Path) -> tuple[Callable[[], None], Any]:

@@ -15,4 +15,6 @@ build/tsan/recorder_test --gtest_brief=1 --gtest_filter=-KillNine.*:RecorderFork
 build/tsan/hub_test --gtest_brief=1 --gtest_filter='Link.*:Handshake.*:Strangers.*-*Trickle*'
 build/asan/ring_test --gtest_brief=1
 build/asan/recorder_test --gtest_brief=1
-build/asan/agent_test --gtest_brief=1
+# Starting anew at every event once maps a segment each time, which AddressSanitizer makes slow; again and again is the
+# same code.
+build/asan/agent_test --gtest_brief=1 --gtest_filter=-RestartTest.AtEveryEventOnceFindsTheSameSteps
