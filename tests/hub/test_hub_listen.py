@@ -6,9 +6,11 @@ gives its processes is in their environment.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,10 +94,17 @@ def nodes(tmp_path: Path, cpp_loop: str) -> Iterator[Nodes]:
         os.kill(pid, signal.SIGKILL)
 
 
+def nodes_stored(run: Path) -> int:
+    """What a hub knows again after kill -9."""
+    with contextlib.closing(sqlite3.connect(run / "run.db")) as database:
+        return database.execute("SELECT count(*) FROM positions").fetchone()[0]
+
+
 def test_hub_and_its_node_die_and_return(nodes: Nodes) -> None:
     other = nodes.start("b", 1, STEPS)
     first = nodes.start("a", 0, 1_000_000)
     wait_for(lambda: nodes.joined("a") == 2, "both nodes at the hub")
+    wait_for(lambda: nodes_stored(nodes.run("a") / "hub") == 2, "both in the hub's run.db")
     training = int(member_of(nodes.run("b"))["child_pid"])
 
     (hub,) = hubs_of(nodes.port)

@@ -22,18 +22,13 @@ def held() -> int:
     return int(words.get("total_rss") or words["anon"])
 
 
-blocks: list[bytearray] = []
+block = torch.empty(0)
 file = tempfile.TemporaryFile(dir=Path.cwd())  # noqa: SIM115
-full = {
-    "held": lambda: held() > 0.75 * limit,
-    "cached": lambda: int(usage.read_text()) > 0.96 * limit,
-}[how]
-while not full():
-    if how == "held":
-        blocks.append(bytearray(b"x" * (4 * MB)))
-    else:
-        file.write(b"x" * (4 * MB))
-        file.flush()
+if how == "held":  # at once: the group's own figures come seconds late
+    block = torch.ones(int(0.75 * limit) - int(usage.read_text()), dtype=torch.uint8)
+while how == "cached" and int(usage.read_text()) < 0.96 * limit:
+    file.write(b"x" * (4 * MB))
+    file.flush()
 
 model = nn.Linear(4, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

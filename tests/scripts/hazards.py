@@ -51,6 +51,8 @@ class Samples(Dataset):
         if index == LENGTH // 2 and worker is not None:
             if KIND == "killed":
                 os.kill(os.getpid(), signal.SIGKILL)
+            if KIND == "grows":
+                sleep(2000)  # the run is known by then
             held: list[bytearray] = []
             while KIND == "grows":
                 held.append(bytearray(b"x" * (8 << 20)))
