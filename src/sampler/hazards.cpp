@@ -44,6 +44,10 @@ std::optional<int64_t> most_open_files(const std::string& root, int32_t pid) {
 }  // namespace
 
 void Sampler::count_memory_kills(NodeHistory& node) {
+  if (group_pid_ == 0) {  // whose group it is, is not known yet
+    node.memory_kills.not_measured = kNoProcess;
+    return;
+  }
   const auto kills = killed_for_memory(root_, killing_group_);
   if (!kills) {
     if (node.memory_kills.count == 0)

@@ -173,7 +173,10 @@ std::map<int32_t, MemorySample> Sampler::sample(const std::vector<Process>& rank
     node.cores_limit_reason = cores.reason;
     const MemoryLimit limit = memory_limit(group_pid_);
     node.memory_limit_bytes = limit.bytes;
+    const std::string before = killing_group_.levels.empty() ? "" : killing_group_.levels[0].folder;
     killing_group_ = find_cgroup(root_, group_pid_, "memory");
+    if (killing_group_.levels.empty() || killing_group_.levels[0].folder != before)
+      memory_kills_.reset();  // another count
     memory_group_ = tightest_memory_limit(killing_group_);
     if (memory_group_ && memory_group_->limit_bytes != limit.bytes) memory_group_.reset();
     throttled_.reset();

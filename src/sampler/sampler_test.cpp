@@ -225,6 +225,22 @@ TEST(Sample, KillsForLackOfMemoryAreCountedFromTheFirstCall) {
   EXPECT_EQ(node.memory_kills.peak, 1);
 }
 
+// A first call that finds no rank knows no group: the machine's count is not where the group's begins.
+TEST(Sample, KillsOfTheMachineAreNotTakenForTheGroups) {
+  const FakeRoot root("v2");
+  Sampler sampler(root.path());
+  NodeHistory node;
+  const std::string own = "sys/fs/cgroup/job/run/rank/memory.events";
+  root.write("proc/vmstat", "oom_kill 0\n");
+  root.write(own, "oom_kill 7\n");
+  (void)sampler.sample({}, kSecond, node);
+  (void)sampler.sample(kTwoRanks, 2 * kSecond, node);
+  EXPECT_EQ(node.memory_kills.peak, 0);
+  root.write(own, "oom_kill 8\n");
+  sampler.count_memory_kills(node);
+  EXPECT_EQ(node.memory_kills.peak, 1);
+}
+
 TEST(Sample, WithoutAGroupTheMachineCountsKills) {
   const FakeRoot root("v1");
   Sampler sampler(root.path());
